@@ -1,0 +1,38 @@
+// What a config file says, as plain frozen data, and who can read one.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/engine.h"
+#include "proxy/route.h"
+#include "proxy/settings.h"
+#include "vm/base/result.h"
+
+namespace sluice::proxy {
+
+// One generation, read and checked; its routes are made per worker.
+// Thread: control; make_routes() too (it runs the file in a fresh VM that a worker then takes over).
+class Config {
+ public:
+  virtual ~Config() = default;
+  virtual const Settings& settings() const = 0;
+  virtual const std::vector<StoreSpec>& stores() const = 0;
+  // False: no routes{}, so the module interface is served.
+  virtual bool has_routes() const = 0;
+  // Errors: "FILE:LINE: sentence".
+  virtual Result<std::unique_ptr<RouteTable>, std::string> make_routes(std::shared_ptr<const StoreSet> stores,
+                                                                       std::uint16_t worker) const = 0;
+};
+
+// lua/ implements it; main.cc hands it to the server.
+class ConfigReader {
+ public:
+  virtual ~ConfigReader() = default;
+  // Errors: "FILE:LINE: sentence", with the line itself and the nearest known name where that helps.
+  virtual Result<std::shared_ptr<const Config>, std::string> read(const std::string& path) = 0;
+};
+
+}  // namespace sluice::proxy

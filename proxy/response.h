@@ -1,0 +1,37 @@
+// What leaves for a client, before it is written as HTTP.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proxy/body.h"
+#include "proxy/event.h"
+#include "vm/base/errc.h"
+
+namespace sluice::proxy {
+
+// Shape: `headers` are whole lines, each "Name: value\r\n", already checked (no control bytes, none of the fields that
+// the writer owns: Content-Length, Transfer-Encoding, Connection, Date, Keep-Alive).
+struct Response {
+  std::uint16_t status = 200;
+  Errc error = Errc::none;                    // X-Pure-Error, unless `headers` carry one
+  std::string_view content_type;              // static or in `headers`' life; empty: none is sent
+  std::uint64_t revision = 0;                 // ETag: "REV"; 0: none
+  std::uint32_t retry_after_s = 0;
+  std::uint32_t allow = 0;                    // bit per Method; not 0: an Allow line
+  bool no_store = false;                      // Cache-Control: no-store
+  bool close = false;                         // end the connection after it
+  std::string headers;
+  Body body;
+  void reset();
+};
+
+std::string_view text_of(ContentType type);   // "text/plain; charset=utf-8", ...
+std::string_view reason(std::uint16_t status);  // "OK"
+
+// Fills `out` from an engine's answer, taking its body: status, X-Pure-Error, type, ETag, no-store, Retry-After.
+void respond(Response& out, Answer& answer);
+// An error of our own with one plain line as its body. `line` has no line feed.
+void respond_error(Response& out, std::uint16_t status, Errc error, std::string_view line);
+
+}  // namespace sluice::proxy

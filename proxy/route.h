@@ -1,0 +1,101 @@
+// What a path leads to. `proxy` never asks what a route is made of; `lua` and proxy/module_route.cc implement it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/engine.h"
+#include "proxy/request.h"
+#include "proxy/response.h"
+#include "proxy/settings.h"
+
+namespace sluice::proxy {
+
+// Who waits for an event or a timer. Thread: worker.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  virtual void answered(std::uint32_t tag, EventPtr event) = 0;
+  virtual void timed_out(std::uint32_t tag) = 0;
+};
+
+struct TimerId {
+  std::uint32_t slot = 0, generation = 0;       // generation 0: no timer
+};
+
+// What a route may use of its worker. Thread: worker.
+class Services {
+ public:
+  virtual ~Services() = default;
+  virtual Engine& engine() = 0;
+  // Pooled events: take, fill by engine().prepare(), then submit or recycle.
+  virtual EventPtr take_event() = 0;
+  virtual void recycle(EventPtr event) = 0;
+  // Sends the event; `waiter` hears of it with `tag`, once, unless forget() comes first. waiter == nullptr: nobody waits.
+  // It comes back through answered() also when it was refused (503 store_busy, overload), never before this call returns.
+  virtual Ticket submit(EventPtr event, Waiter* waiter, std::uint32_t tag) = 0;
+  virtual void forget(const Ticket& ticket) = 0;
+
+  virtual TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) = 0;   // 0: the next turn
+  virtual void stop_timer(TimerId& id) = 0;     // also good for one that has fired
+
+  virtual std::uint64_t monotonic_us() = 0;     // read once per turn of the loop
+  virtual std::uint64_t wall_ms() = 0;
+  virtual std::uint16_t worker_index() = 0;
+  virtual Budget& budget() = 0;
+  virtual const Settings& settings() = 0;
+};
+
+// A request on its way to its answer. The connection owns its place in the order of answers; the route owns when.
+// Thread: worker. Life: until answer() is called; the route may keep the pointer so long, also when the client has gone.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual const Request& request() const = 0;
+  virtual bool gone() const = 0;                // the client has left: the answer goes nowhere
+  // Exactly once. `response` is left reset, so that its buffers can be used again. The exchange is dead after it.
+  virtual void answer(Response& response) = 0;
+  // True while an earlier request of the same connection may still change `store`: then reads go to the owner.
+  virtual bool behind_write() const = 0;
+  // For `behind_write` of those that follow: a write to a store was submitted and is not answered yet.
+  virtual void hold_writes(bool held) = 0;
+};
+
+// How the path was matched. Life: views are the request's.
+struct Match {
+  std::string_view rest;                        // the path behind a trimmed prefix; starts with '/' or is empty
+  struct Captured { std::string_view name, value; };
+  std::vector<Captured> captured;
+  std::uint32_t allow = 0;                      // when no route takes the method: those that would
+};
+
+// Thread: worker.
+class Route {
+ public:
+  virtual ~Route() = default;
+  // Takes the exchange over; answers it now or later. `match` is good for this call only.
+  virtual void start(Exchange& exchange, const Match& match, Services& services) = 0;
+  // The client of an exchange that this route holds has gone. A safe method's route lets go at once and answers (into
+  // nothing); others run on to their end. Default: run on.
+  virtual void client_gone(Exchange& exchange) {}
+};
+
+// The routes of one generation on one worker. Made on control, then handed to the worker; destroyed on control.
+class RouteTable {
+ public:
+  virtual ~RouteTable() = default;
+  // Called on the worker when it takes the table over, before any request.
+  virtual void attach(Services& services) = 0;
+  // nullptr: no route; `match.allow` says whether another method would have one (405) or none (404).
+  virtual Route* find(Method method, std::string_view path, Match& match) = 0;
+  // Between turns of the loop, when idle: a step of garbage collection.
+  virtual void idle() {}
+  virtual std::uint64_t memory_bytes() const { return 0; }
+  // Request contexts made and in use, all routes together.
+  virtual std::uint32_t slots() const { return 0; }
+  virtual std::uint32_t slots_in_use() const { return 0; }
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,36 @@
+// Every limit and switch, with its default and unit. A config's settings{} and the command line fill one of these.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice::proxy {
+
+// Frozen once a generation is built. A setting that the file does not name has its default again after a reload.
+// Source: design http.md, "Limits".
+struct Settings {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8767;                      // 0: the kernel picks one
+  std::uint32_t workers = 0;                      // threads; 0: as many as cores. Restart only
+  std::uint32_t connections = 10'000;             // open at once, whole process
+  std::uint32_t active_req_limit = 0;             // requests in routes at once, whole process; 0: none
+  std::uint64_t payload_budget_bytes = 64u << 20; // payloads held, whole process
+  std::uint32_t head_bytes = 8192;
+  std::uint32_t header_count = 100;
+  std::uint32_t target_bytes = 4096;
+  std::uint64_t body_bytes = 16u << 20;
+  std::uint32_t requests_per_connection = 0;      // 0: no limit
+  std::uint32_t pipeline = 64;                    // requests in flight per connection
+  std::uint32_t head_timeout_ms = 10'000;         // from the head's first byte
+  std::uint32_t body_timeout_ms = 10'000;         // grace; then body_rate applies
+  std::uint32_t body_rate = 1024;                 // bytes per second at least, after the grace
+  std::uint32_t drain_timeout_ms = 10'000;        // the same for an answer to a slow reader
+  std::uint32_t drain_rate = 1024;
+  std::uint32_t idle_timeout_ms = 60'000;         // between requests
+  std::uint32_t request_timeout_ms = 30'000;      // `--timeout-ms`: from the whole request to its answer; 504 deadline
+  std::uint64_t lua_memory_bytes = 256u << 20;    // per VM
+  bool lua_jit = false;
+  std::string log_level = "info";
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,113 @@
+// One LMDB environment: documents, keyed bytes, and commits that are durable when they return.
+//
+// Layout of a folder: data.mdb lock.mdb (LMDB's), `superblock` (two checksummed copies: format, page size, bytes
+// zero-filled), `owner` (flock; pid and control socket of who has it open). Drawn byte by byte in store/README.md.
+// Source: design store.md, decisions 1 to 8.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/batch.h"
+#include "vm/base/result.h"
+
+namespace sluice::store {
+
+struct Options {
+  std::uint64_t map_bytes = std::uint64_t{1} << 40;   // reserved address space, never changed afterwards
+  std::uint64_t quota_bytes = 0;                      // of the file; 0: what the disk has
+  std::uint64_t grow_bytes = std::uint64_t{64} << 20; // the file grows in steps of this many written zeros
+  bool any_filesystem = false;                        // allow NFS, CIFS, FUSE, 9p
+};
+
+// What a document is at one commit.
+// Life: `pieces` are good while the snapshot (or a loan of it) lives.
+struct Document {
+  std::uint64_t revision = 0;        // 0: the key was never written
+  bool deleted = false;              // the record keeps the revision
+  std::uint8_t kind = 0;             // the writer's; opaque here
+  std::uint64_t bytes = 0;
+  std::vector<std::string_view> pieces;   // in order; together `bytes` long
+  std::vector<Run> runs;             // the extents behind the pieces, for DocumentWrite::Piece::kept
+  bool exists() const { return revision != 0 && !deleted; }
+};
+
+class Store;
+struct Generation;                   // a counted LMDB read transaction
+
+// Keeps the bytes of one snapshot good. Copies count; the last one ends the transaction.
+// Thread: any (it only counts).
+using Loan = std::shared_ptr<const Generation>;
+
+// A read view of the store at one commit.
+// Thread: the Reader's.
+class Snapshot {
+ public:
+  // Life: the value is good while this snapshot or a loan of it lives.
+  Result<std::optional<std::string_view>> get(std::string_view key) const;
+  // Errors: damaged when the record or an extent is not as it was written.
+  Result<Document> document(std::string_view key) const;
+  // Checks every extent's checksum of a document; touches its bytes, so never on the way to a socket.
+  Result<void> verify(const Document& document) const;
+  Loan loan() const { return generation_; }
+  std::uint64_t commit() const;      // which commit it shows; grows
+
+ private:
+  friend class Reader;
+  explicit Snapshot(Loan generation) : generation_(std::move(generation)) {}
+  Loan generation_;
+};
+
+// A thread's way to snapshots: keeps its newest generation and renews it when a commit has come since.
+// Thread: the one that uses it.
+class Reader {
+ public:
+  explicit Reader(Store& store) : store_(&store) {}
+  // Errors: stopped after a failed commit.
+  Result<Snapshot> snapshot();
+  // Lets go of the cached generation, so that an idle thread does not pin old pages.
+  void rest() { current_.reset(); }
+
+ private:
+  Store* store_;
+  Loan current_;
+};
+
+struct StoreCounters {
+  std::uint64_t commits = 0, batches = 0, bytes_written = 0, sync_us = 0, file_bytes = 0, generations_alive = 0;
+};
+
+class Store {
+ public:
+  // Creates the folder when there is none (name.tmp/, sync, rename, sync). Checks before LMDB sees the file
+  // (store.md 1.6). Errors: one sentence that names the path and what to do; "in use by pid N" included.
+  static Result<std::unique_ptr<Store>, std::string> open(const std::string& path, const Options& options);
+  ~Store();                          // all loans must be back
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // Writes all batches in one transaction, in order, keys of each in key order, and returns when they are durable.
+  // Errors: full, storage: nothing of any batch was stored, go on; durability_unknown: perhaps stored, the store is
+  //         closed, every later call answers stopped.
+  // Thread: one at a time, the committer (LMDB ties a transaction to its thread; it begins and ends in here).
+  Result<void> commit(std::span<const Batch* const> batches);
+
+  // How many commits have been published; grows by one each. Thread: any.
+  std::uint64_t published() const;
+  bool closed() const;               // after durability_unknown. Thread: any
+  StoreCounters counters() const;    // Thread: any
+  const std::string& path() const;
+
+  struct Impl;
+
+ private:
+  friend class Reader;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::store

@@ -1,0 +1,56 @@
+// The instructions: numbers that files keep for ever.
+//
+//   op:8 a:8 b:8 c:8   or   op:8 a:8 x:16     32 bits, little endian
+//
+// An instruction that may find nothing may be followed by ABSENT x: present, that word is skipped; absent, control
+// goes to x; without it the event fails with not_found.
+// Source: design module.md 3.2.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace sluice::vm {
+
+enum class Op : std::uint8_t {
+  // control
+  nop = 0x00, jmp = 0x01, jt = 0x02, jf = 0x03, absent = 0x04, loop = 0x05, call = 0x06, ret = 0x07, retabs = 0x08,
+  done = 0x09, fail = 0x0a,
+  // moves and constants
+  move = 0x10, numk = 0x11, textk = 0x12, integer = 0x13, boolean = 0x14,
+  // numbers and comparisons
+  add = 0x20, sub = 0x21, mul = 0x22, div = 0x23, mod = 0x24, neg = 0x25, eqn = 0x26, ltn = 0x27, len = 0x28,
+  eqt = 0x29, ltt = 0x2a, let = 0x2b, eqb = 0x2c, logical_not = 0x2d,
+  // texts and language functions
+  concat = 0x30, builtin = 0x31,
+  // the event
+  field = 0x40, now = 0x41, seq = 0x42, dockey = 0x43, docrev = 0x44,
+  // states
+  gets = 0x50, sets = 0x51, clrs = 0x52,
+  // tables: numbers kept; the loader of format 1 refuses them until tables are served
+  row = 0x60, col = 0x61, setcol = 0x62, clrcol = 0x63, insert = 0x64, update = 0x65, erase = 0x66, count = 0x67,
+  gcount = 0x68, total = 0x69, rank = 0x6a,
+  // loops
+  open = 0x70, next = 0x71, forp = 0x72, forl = 0x73,
+  // the document
+  doc = 0x80, docset = 0x81, docdel = 0x82, docapp = 0x83, docspl = 0x84,
+  // replies
+  jbeg = 0x90, jfld = 0x91, jnul = 0x92, replyj = 0x93, replyv = 0x94, replyf = 0x95, replyd = 0x96, replyr = 0x97,
+};
+
+using Word = std::uint32_t;
+inline Op op_of(Word w) { return static_cast<Op>(w & 0xff); }
+inline std::uint8_t a_of(Word w) { return static_cast<std::uint8_t>(w >> 8); }
+inline std::uint8_t b_of(Word w) { return static_cast<std::uint8_t>(w >> 16); }
+inline std::uint8_t c_of(Word w) { return static_cast<std::uint8_t>(w >> 24); }
+inline std::uint16_t x_of(Word w) { return static_cast<std::uint16_t>(w >> 16); }
+inline Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
+  return static_cast<Word>(op) | a << 8 | b << 16 | c << 24;
+}
+inline Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
+
+// The mnemonic as `aupc disasm` prints it; empty for a number that is no instruction.
+std::string_view mnemonic(Op op);
+
+inline constexpr unsigned kNoRegister = 255;  // CALL without a result, FAIL without a text, INSERT without a key
+
+}  // namespace sluice::vm
