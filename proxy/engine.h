@@ -55,6 +55,7 @@ struct Call {
   Buffer body;                                  // an empty Buffer: no body, or one of length 0
   Condition condition = Condition::none;
   std::uint64_t revision = 0;
+  MoreRevisions more;                           // prepare() copies it; the owner asks Event::matches()
 };
 
 // One worker's way to the stores. Thread: that worker.
