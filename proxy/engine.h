@@ -107,6 +107,11 @@ class EngineControl {
  public:
   virtual ~EngineControl() = default;
 
+  // Loads and checks the modules of `specs`, and opens, creates or changes no store (`--check`). The set answers what
+  // stores are asked about themselves; routes are built against it, but it takes no events.
+  // Errors: one sentence, naming the store; of a module, its diagnostics.
+  virtual Result<std::shared_ptr<const StoreSet>, std::string> check(std::span<const StoreSpec> specs) = 0;
+
   // Opens new stores, loads and checks changed modules, finds removed ones; changes nothing that serves.
   // Errors: one sentence, naming the store.
   virtual Result<std::unique_ptr<StorePlan>, std::string> prepare(std::span<const StoreSpec> specs) = 0;
