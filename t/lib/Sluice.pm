@@ -27,7 +27,7 @@ use Test::More ();
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(start_sluice start_module run_sluice write_file read_file repo_path timeout_s json sluice_binary
-                 aupc_binary temp_folder);
+                 aupc_binary temp_folder answer_is);
 
 my $REPO = abs_path(dirname(__FILE__) . '/../..');
 my %live;                                   # pid -> server object, weakly interesting only to END and to wait_for()
@@ -98,6 +98,24 @@ sub start_module {
   $self->{module} = $module;
   $self->{command} = [sluice_binary(), '--module', $module, '--store', "$dir/store", '--port', '0', @{ $with{args} || [] }];
   return $self->start;
+}
+
+# Compares one answer with what the contract says of it, as one test: status => 200, error => 'none' (X-Pure-Error),
+# body => bytes or pattern, and any header by its lower-case name (undef: it must not be there).
+sub answer_is {
+  my ($got, $name, %want) = @_;
+  local $Test::Builder::Level = $Test::Builder::Level + 1;
+  my @off;
+  push @off, "status $got->{status}, not $want{status}" if exists $want{status} && $got->{status} != $want{status};
+  $want{'x-pure-error'} = delete $want{error} if exists $want{error};
+  for my $what (grep { $_ ne 'status' } sort keys %want) {
+    my ($is, $should) = ($what eq 'body' ? $got->{body} : $got->{headers}{$what}, $want{$what});
+    next if !defined $should && !defined $is;
+    next if defined $should && defined $is && (ref $should ? $is =~ $should : $is eq $should);
+    push @off, "$what " . (defined $is ? "'$is'" : 'is not there') . ', not ' . (defined $should ? "'$should'" : 'absent');
+  }
+  Test::More::ok(!@off, $name) or Test::More::diag(join "\n", @off, $got->{head} . substr $got->{body}, 0, 300);
+  return !@off;
 }
 
 # Runs the binary to its end. Returns its exit code (or -signal), standard output and standard error.
