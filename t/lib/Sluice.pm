@@ -504,11 +504,12 @@ sub http {
 sub answer {
   my ($self, $method) = @_;
   my $deadline = time + Sluice::timeout_s();
-  until ($self->{in} =~ /\r\n\r\n/) {
+  my $end;
+  while (($end = index $self->{in}, "\r\n\r\n") < 0) {
     next if $self->more($deadline);
     return { status => 0, reason => $self->{eof} ? 'closed' : 'no answer', headers => {}, body => $self->{in}, head => '' };
   }
-  my $head = substr $self->{in}, 0, $+[0], '';
+  my $head = substr $self->{in}, 0, $end + 4, '';
   my ($status, $reason) = $head =~ m{\AHTTP/1\.1 (\d\d\d) ([^\r\n]*)\r\n} or croak "not an answer: $head";
   my %headers;
   while ($head =~ /^([^:\r\n]+):[ \t]*([^\r\n]*?)[ \t]*\r\n/mg) {
