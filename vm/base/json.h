@@ -10,7 +10,7 @@ namespace sluice {
 // Appends `text` as a JSON string with its quotes. Escapes `"`, `\` and bytes below 0x20 (as \u00xx), nothing else.
 void append_json_string(std::string& out, std::string_view text);
 
-// Source: RFC 8259, nested at most 1,024 deep. A \\u escape that is half a surrogate pair is refused: it is no text.
+// Source: RFC 8259, nested at most 1,024 deep. A u-escape that is half a surrogate pair is refused: it is no text.
 bool json_valid(std::string_view json);
 
 // The value at a JSON pointer as it is written, without decoding it: a part of `json`. Absent as below. Of equal names
