@@ -82,6 +82,9 @@ class Route {
   // The client of an exchange that this route holds has gone. A safe method's route lets go at once and answers (into
   // nothing); others run on to their end. Default: run on.
   virtual void client_gone(Exchange& exchange) {}
+  // True: one request to a store, submitted by start(), so that pipelined ones reach it in the order sent. Such a route
+  // starts behind unanswered writes; others wait for them (design http.md, "Connections").
+  virtual bool is_module() const { return false; }
 };
 
 // The routes of one generation on one worker. Made on control, then handed to the worker; destroyed on control.

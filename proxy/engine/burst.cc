@@ -6,7 +6,6 @@
 #include "proxy/engine/fields.h"
 #include "proxy/engine/lend.h"
 #include "proxy/engine/resolve.h"
-#include "vm/base/json.h"
 #include "vm/image.h"
 
 namespace sluice::proxy {
@@ -156,18 +155,10 @@ Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event
   asked.fuel = served_->fuel;
   const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
   fuel_ += outcome.fuel_used;
-  vm::Fault fault = outcome.fault;
-  std::string_view words = outcome.text;
-  const vm::DocumentKind kind = served_->module->documents.kind;
-  if (fault == vm::Fault::none && object && kind == vm::DocumentKind::json && document_.changed() &&
-      document_.exists() && !json_valid(document_.whole())) {
-    fault = vm::Fault::encoding;
-    words = "the document is not JSON\n";
-  }
-  if (fault != vm::Fault::none) {
+  if (outcome.fault != vm::Fault::none) {
     ++faults_;
     states_.undo_event();
-    answer_fault(event.answer, fault, words, object, object ? document_.present_revision() : 0);
+    answer_fault(event.answer, outcome.fault, outcome.text, object, object ? document_.present_revision() : 0);
     return Ran::fault;
   }
   const bool edited = object && document_.changed();
@@ -175,7 +166,7 @@ Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event
   states_.keep_event();
   answer_reply(outcome.reply, in, event);
   if (edited) {
-    document_.write_to(batch_, static_cast<std::uint8_t>(kind), event.body.view());
+    document_.write_to(batch_, static_cast<std::uint8_t>(served_->module->documents.kind), event.body.view());
   }
   if (changed) {
     ++changed_;
