@@ -6,17 +6,11 @@
 #include "proxy/engine/fields.h"
 #include "proxy/engine/lend.h"
 #include "proxy/engine/resolve.h"
-#include "vm/base/json.h"
 #include "vm/image.h"
 
 namespace sluice::proxy {
-namespace {
-constexpr std::size_t kKeySlots = 2 * kBurstEvents;
-}  // namespace
-
 Burst::Burst(Environment& environment, ServedPtr served)
-    : environment_(environment), served_(std::move(served)), written_(served_->serves_objects() ? kKeySlots : 2),
-      fields_(kMostFields + 1) {}
+    : environment_(environment), served_(std::move(served)), fields_(kMostFields + 1) {}
 
 void Burst::swap(ServedPtr served) {
   catalog_changed_ = catalog_changed_ || served->catalog != served_->catalog;
@@ -28,15 +22,19 @@ Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq) {
   batch_.clear();
   lend_after_.clear();
   seq_ = seq;
+  const auto catalog = snapshot.get(vm::kCatalogKey);
+  if (!catalog) return catalog.error();
+  catalog_changed_ = !*catalog || **catalog != served_->catalog;
   return states_.load(served_, snapshot);
 }
+
+void Burst::load_first() { states_.load_first(served_); }
 
 void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
   snapshot_ = &snapshot;
   now_ms_ = now_ms;
   changed_ = fuel_ = faults_ = 0;
   events_ = 0;
-  written_.clear();
 }
 
 bool Burst::takes(const Event& event) const {
@@ -44,7 +42,7 @@ bool Burst::takes(const Event& event) const {
   if (events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
       batch_.records() + states_.changed() >= kBurstRecords)
     return false;
-  return event.verb == Verb::view || event.verb == Verb::input || !written_.contains(event.key);
+  return event.verb == Verb::view || event.verb == Verb::input || !batch_.writes_document(event.key);
 }
 
 void Burst::apply(Event& event) {
@@ -60,6 +58,29 @@ void Burst::apply(Event& event) {
     case Verb::input: return apply_input(event);
     default: return apply_object(event);
   }
+}
+
+std::string Burst::start() {
+  const vm::Handler* handler = served_->module->find_handler(0);
+  if (handler == nullptr) return {};
+  vm::Event asked;
+  asked.now_ms = static_cast<double>(now_ms_);
+  asked.seq = static_cast<double>(seq_ + 1);
+  asked.fuel = served_->fuel;
+  seed_.next_event();
+  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
+  if (outcome.fault != vm::Fault::none) {
+    states_.undo_event();
+    std::string why(vm::name(outcome.fault));
+    if (!outcome.text.empty()) why.append(", ").append(outcome.text);
+    return why;
+  }
+  if (states_.event_changed()) {
+    ++changed_;
+    ++seq_;
+  }
+  states_.keep_event();
+  return {};
 }
 
 void Burst::apply_view(Event& event) {
@@ -134,18 +155,10 @@ Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event
   asked.fuel = served_->fuel;
   const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
   fuel_ += outcome.fuel_used;
-  vm::Fault fault = outcome.fault;
-  std::string_view words = outcome.text;
-  const vm::DocumentKind kind = served_->module->documents.kind;
-  if (fault == vm::Fault::none && object && kind == vm::DocumentKind::json && document_.changed() &&
-      document_.exists() && !json_valid(document_.whole())) {
-    fault = vm::Fault::encoding;
-    words = "the document is not JSON\n";
-  }
-  if (fault != vm::Fault::none) {
+  if (outcome.fault != vm::Fault::none) {
     ++faults_;
     states_.undo_event();
-    answer_fault(event.answer, fault, words, object, object ? document_.present_revision() : 0);
+    answer_fault(event.answer, outcome.fault, outcome.text, object, object ? document_.present_revision() : 0);
     return Ran::fault;
   }
   const bool edited = object && document_.changed();
@@ -153,8 +166,7 @@ Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event
   states_.keep_event();
   answer_reply(outcome.reply, in, event);
   if (edited) {
-    document_.write_to(batch_, static_cast<std::uint8_t>(kind), event.body.view());
-    written_.add(event.key);
+    document_.write_to(batch_, static_cast<std::uint8_t>(served_->module->documents.kind), event.body.view());
   }
   if (changed) {
     ++changed_;

@@ -6,12 +6,12 @@
 // Source: design module.md 3.8, 4.5; http.md, "An answer is durable".
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "proxy/engine/document_edit.h"
 #include "proxy/engine/environment.h"
-#include "proxy/engine/key_set.h"
 #include "proxy/engine/seed.h"
 #include "proxy/engine/served.h"
 #include "proxy/engine/state_cache.h"
@@ -36,8 +36,11 @@ class Burst final : private vm::Host {
   // Between two bursts. The next commit records the module in the store's catalog.
   void swap(ServedPtr served);
 
-  // Reads the states from the snapshot again, and forgets what was staged: at the start, and after a failed commit.
+  // Reads the states and the catalog from the snapshot, and forgets what was staged: at the start, and after a failed
+  // commit. A catalog that is not the module's is replaced by the next commit.
   Result<void> load(const store::Snapshot& snapshot, std::uint64_t seq);
+  // The same for a store that is being created: first values.
+  void load_first();
 
   // Life: `snapshot` until end() or fail().
   void begin(const store::Snapshot& snapshot, std::uint64_t now_ms);
@@ -45,6 +48,8 @@ class Burst final : private vm::Host {
   bool takes(const Event& event) const;
   // Answers it. The answer may leave only after the commit.
   void apply(Event& event);
+  // Event 0, once in a store's life. Returns why it failed; empty when it did not.
+  std::string start();
 
   bool changed() const { return changed_ > 0; }
   std::uint64_t events_changed() const { return changed_; }
@@ -52,6 +57,8 @@ class Burst final : private vm::Host {
   std::uint64_t faults() const { return faults_; }
   // The batch to commit.
   store::Batch& stage();
+  // Into another batch: what is written when the store is created.
+  void stage_states(store::Batch& batch) { states_.stage(batch); }
   // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
   // from it.
   bool lends_after() const { return !lend_after_.empty(); }
@@ -94,7 +101,6 @@ class Burst final : private vm::Host {
   vm::Machine machine_;
   StateCache states_;
   store::Batch batch_;
-  KeySet written_;                       // keys of documents that the burst has written
   Seed seed_;
   std::vector<vm::Value> fields_;
   Event second_;                         // takes what a key's up edge answers when the down edge's answer stands

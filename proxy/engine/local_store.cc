@@ -18,9 +18,9 @@ std::shared_ptr<const void> LocalStore::lend_module(const Served* now) const {
   return {std::move(counted), served};
 }
 
-void LocalStore::swap(ServedPtr served, std::uint64_t fuel, const Core& core) {
+void LocalStore::swap(ServedPtr served, const Core& core) {
   const ServedPtr next = served;
-  spec_.fuel = fuel;
+  spec_.fuel = served->fuel;
   // The owners first: whoever resolves against the new module finds owners that know of it.
   for (const auto& owner : home_->owners) owner->swap(next);
   const std::lock_guard<std::mutex> hold(mutex_);

@@ -20,8 +20,8 @@ namespace sluice::proxy {
 class LocalStore final : public Store {
  public:
   // `home` is null for a store that is only asked about itself (`--check`).
-  LocalStore(StoreSpec spec, std::uint32_t id, ServedPtr served, HomePtr home)
-      : spec_(std::move(spec)), id_(id), home_(std::move(home)), held_(std::move(served)), served_(held_.get()) {}
+  LocalStore(StoreSpec spec, std::string folder, std::uint32_t id, ServedPtr served, HomePtr home)
+      : spec_(std::move(spec)), folder_(std::move(folder)), id_(id), home_(std::move(home)), held_(std::move(served)), served_(held_.get()) {}
   ~LocalStore() override {
     if (home_) home_->release();
   }
@@ -41,6 +41,7 @@ class LocalStore final : public Store {
   }
 
   const StoreSpec& spec() const { return spec_; }
+  const std::string& folder() const { return folder_; }   // the spec's path in its one spelling
   std::uint32_t id() const { return id_; }        // of this engine's stores, never given twice
   const HomePtr& home() const { return home_; }
   // Life: until the turn of the worker that asked ends.
@@ -50,7 +51,7 @@ class LocalStore final : public Store {
   // Thread: control.
   const ServedPtr& held() const { return held_; }
   // A worker may still look at the older module: it is kept until every worker has ended the turn it was in.
-  void swap(ServedPtr served, std::uint64_t fuel, const Core& core);
+  void swap(ServedPtr served, const Core& core);
   void reap(const Core& core);
 
  private:
@@ -59,6 +60,7 @@ class LocalStore final : public Store {
     std::vector<std::uint64_t> turns;             // of each worker, when it was retired
   };
   StoreSpec spec_;
+  const std::string folder_;
   const std::uint32_t id_;
   const HomePtr home_;
   mutable std::mutex mutex_;                      // held to look at or change the next two, once per worker and module

@@ -1,5 +1,6 @@
 #include "proxy/engine/open_store.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,26 +25,18 @@ class Verdict final : public CommitListener {
 
 // The first commit: catalog, first values, and what `on start` makes of them.
 std::string create(Home& home, const ServedPtr& served, std::uint64_t now_ms) {
-  store::Batch first;
-  first.put(vm::kCatalogKey, served->catalog);
-  const std::vector<vm::State>& states = served->module->states;
-  std::string bytes;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (!states[i].first) continue;
-    bytes.clear();
-    vm::encode_state(bytes, states[i].slot, *states[i].first);
-    first.put(served->state_keys[i], bytes);
-  }
   // All in one commit, so that a crash leaves a store that was created whole or not at all.
   Burst burst(home.environment, served);
   PinnedReader reader(home.environment);
   const Result<const store::Snapshot*> snapshot = reader.renew();
   if (!snapshot) return snapshot.error().what;
-  if (const Result<void> loaded = burst.load(**snapshot, 0); !loaded) return loaded.error().what;
+  burst.load_first();
   burst.begin(**snapshot, now_ms);
   const std::string fault = burst.start();
   if (!fault.empty()) return "`on start` failed: " + fault;
-  burst.stage_over(first);
+  store::Batch first;
+  first.put(vm::kCatalogKey, served->catalog);
+  burst.stage_states(first);
   Verdict verdict;
   home.committer->submit({&first, burst.events_changed(), now_ms}, verdict);
   if (!verdict.done) return std::string("its first commit failed: ") + verdict.error.what;
@@ -114,7 +107,6 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
   }
   const std::uint64_t now_ms = home->environment.clock(std::max(clock.now_ms, core->wall_ms()));
   if (catalog.empty()) {
-    OwnCommitter creator(home->environment, clock);
     home->committer = std::make_unique<OwnCommitter>(home->environment, clock);
     if (const std::string why = create(*home, served, now_ms); !why.empty()) return give_up(why);
     clock = home->committer->clock();
@@ -124,7 +116,7 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
   for (std::uint32_t shard = 0; shard < spec.shards; ++shard)
     home->owners.push_back(std::make_unique<Owner>(*home, shard, served));
   for (const auto& owner : home->owners) {
-    if (const Result<void> loaded = owner->load(catalog); !loaded) return give_up(loaded.error().what);
+    if (const Result<void> loaded = owner->load(); !loaded) return give_up(loaded.error().what);
   }
   home->environment.set_bell(&home->owners.front()->inbox().wake());
   return home;

@@ -124,7 +124,7 @@ void Owner::burst() {
   const Result<const store::Snapshot*> snapshot = reader_.renew();
   if (!snapshot) return fail_burst(pending_.size() - pending_at_, snapshot.error().code);
 
-  const std::uint64_t now_ms = home_.environment.clock(home_.core.wall_ms());
+  const std::uint64_t now_ms = home_.environment.clock(home_.core->wall_ms());
   burst_.begin(**snapshot, now_ms);
   std::size_t end = pending_at_;
   while (end < pending_.size() && burst_.takes(*pending_[end])) burst_.apply(*pending_[end++]);
@@ -218,7 +218,7 @@ void Owner::send(EventPtr event) {
 void Owner::deliver() {
   std::size_t still = 0;
   for (const std::uint16_t worker : addressed_) {
-    Inbox<EventPtr>* results = home_.core.workers[worker].results.load(std::memory_order_acquire);
+    Inbox<EventPtr>* results = home_.core->workers[worker].results.load(std::memory_order_acquire);
     SLUICE_CHECK(results != nullptr);
     results->push_all(leaving_[worker]);
     if (!leaving_[worker].empty()) addressed_[still++] = worker;

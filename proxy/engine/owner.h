@@ -83,11 +83,12 @@ class Owner final : private CommitListener {
 // Everything that belongs to one open store. Life: held by control until its owners are joined, and by whoever holds its
 // EnvironmentPtr.
 struct Home {
-  Home(Core& the_core, std::string name, std::unique_ptr<store::Store> store)
-      : core(the_core), environment(std::move(name), std::move(store)) {}
+  Home(std::shared_ptr<Core> the_core, std::string name, std::unique_ptr<store::Store> store)
+      : core(std::move(the_core)), environment(std::move(name), std::move(store)) {}
 
-  Core& core;
+  const std::shared_ptr<Core> core;
   Environment environment;
+  std::string folder;                      // in its one spelling
   std::unique_ptr<Committer> committer;
   std::vector<std::unique_ptr<Owner>> owners;
   std::atomic<std::uint32_t> running{0};   // owners

@@ -53,6 +53,21 @@ Result<void> StateCache::load(const ServedPtr& served, const store::Snapshot& sn
   return {};
 }
 
+void StateCache::load_first(const ServedPtr& served) {
+  served_ = served;
+  journal_.clear();
+  changed_.clear();
+  cells_.clear();
+  cells_.resize(served->module->states.size());
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    const vm::State& state = served->module->states[i];
+    if (!state.first) continue;
+    hold(cells_[i], *state.first);
+    cells_[i].changed = true;
+    changed_.push_back(static_cast<std::uint16_t>(i));
+  }
+}
+
 void StateCache::note(std::uint16_t number) {
   Cell& cell = cells_[number];
   journal_.push_back({number, cell.present, cell.value, std::move(cell.text)});

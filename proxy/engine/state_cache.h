@@ -18,6 +18,8 @@ class StateCache {
  public:
   // Reads every state anew; what was staged is forgotten. Errors: the store's; damaged when bytes are not of their slot.
   Result<void> load(const ServedPtr& served, const store::Snapshot& snapshot);
+  // First values, for a store that is being created.
+  void load_first(const ServedPtr& served);
   // Another module of the same shape.
   void swap(const ServedPtr& served) { served_ = served; }
 
