@@ -23,11 +23,13 @@ bool writes_early(const Expr& e) {
 
 }  // namespace
 
-void generate(std::string_view source, const Syntax& syntax, Module& module, std::vector<Complaint>& complaints) {
+void generate(std::string_view source, const Syntax& syntax, Module& module,
+              std::vector<Complaint>& complaints) {
   Generator(source, syntax, module, complaints).run();
 }
 
-Generator::Generator(std::string_view source, const Syntax& syntax, Module& module, std::vector<Complaint>& complaints)
+Generator::Generator(std::string_view source, const Syntax& syntax, Module& module,
+                     std::vector<Complaint>& complaints)
     : syntax_(syntax), module_(module), complaints_(complaints) {
   line_starts_.push_back(0);
   for (std::uint32_t i = 0; i < source.size(); ++i)
@@ -40,7 +42,8 @@ void Generator::at(Span span) {
 }
 
 std::uint16_t Generator::number_index(double n) {
-  const auto [entry, fresh] = numbers_.try_emplace(std::bit_cast<std::uint64_t>(n), static_cast<std::uint16_t>(module_.numbers.size()));
+  const auto [entry, fresh] = numbers_.try_emplace(std::bit_cast<std::uint64_t>(n),
+                                                   static_cast<std::uint16_t>(module_.numbers.size()));
   if (fresh) module_.numbers.push_back(n);
   return entry->second;
 }
@@ -55,7 +58,8 @@ void Generator::run() {
   for (const FnSyntax& f : syntax_.functions) function(f);
   std::vector<const OnSyntax*> handlers;
   for (const OnSyntax& o : syntax_.handlers) handlers.push_back(&o);
-  std::sort(handlers.begin(), handlers.end(), [](const OnSyntax* a, const OnSyntax* b) { return a->event < b->event; });
+  std::sort(handlers.begin(), handlers.end(),
+            [](const OnSyntax* a, const OnSyntax* b) { return a->event < b->event; });
   for (const OnSyntax* o : handlers) handler(*o);
   for (std::size_t i = 0; i < syntax_.views.size(); ++i) view(syntax_.views[i], i);
 }
@@ -76,9 +80,11 @@ void Generator::begin(const Body& body, std::size_t parameters) {
 
 void Generator::finish(Function& function, const Name& name, std::string_view what) {
   if (code_.too_many_registers())
-    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 200 registers", "move parts of it into functions"});
+    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 200 registers",
+                           "move parts of it into functions"});
   else if (code_.too_long())
-    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 65535 instructions", "move parts of it into functions"});
+    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 65535 instructions",
+                           "move parts of it into functions"});
   std::vector<std::uint32_t> lines;
   code_.move_to(function, lines);
   module_.lines.push_back(std::move(lines));
@@ -153,8 +159,11 @@ void Generator::block(const Block& statements) {
 void Generator::statement(const Stmt& s) {
   at(s.at);
   switch (s.kind) {
-    case StmtKind::let: case StmtKind::var: return local(s);
-    case StmtKind::assign: return assign(s);
+    case StmtKind::let:
+    case StmtKind::var:
+      return local(s);
+    case StmtKind::assign:
+      return assign(s);
     case StmtKind::call: {
       const Expr& e = *s.value;
       const Window window = arguments(e.args);
@@ -167,8 +176,10 @@ void Generator::statement(const Stmt& s) {
       code_.bind(next);
       return;
     }
-    case StmtKind::branch: return branch(s);
-    case StmtKind::count_loop: return count_loop(s);
+    case StmtKind::branch:
+      return branch(s);
+    case StmtKind::count_loop:
+      return count_loop(s);
     case StmtKind::check: {
       Label good;
       branch_on(*s.value, true, good);
@@ -176,11 +187,21 @@ void Generator::statement(const Stmt& s) {
       code_.bind(good);
       return;
     }
-    case StmtKind::fail: return fail(s);
-    case StmtKind::reply_value: case StmtKind::reply_record: case StmtKind::reply_nothing: return reply(s);
-    case StmtKind::give: return give(s);
-    case StmtKind::append: case StmtKind::splice: case StmtKind::delete_document: return write_document(s);
-    case StmtKind::row_loop: case StmtKind::table_write: return;
+    case StmtKind::fail:
+      return fail(s);
+    case StmtKind::reply_value:
+    case StmtKind::reply_record:
+    case StmtKind::reply_nothing:
+      return reply(s);
+    case StmtKind::give:
+      return give(s);
+    case StmtKind::append:
+    case StmtKind::splice:
+    case StmtKind::delete_document:
+      return write_document(s);
+    case StmtKind::row_loop:
+    case StmtKind::table_write:
+      return;
   }
 }
 
@@ -370,7 +391,9 @@ void Generator::give(const Stmt& s) {
 
 void Generator::write_document(const Stmt& s) {
   switch (s.kind) {
-    case StmtKind::delete_document: code_.emit(Op::docdel); break;
+    case StmtKind::delete_document:
+      code_.emit(Op::docdel);
+      break;
     case StmtKind::splice: {
       const unsigned first = code_.take_window({Type::num, Type::num, s.value->type});
       into(*s.first, first);

@@ -1,6 +1,7 @@
 // Arbitrary text through the compiler: it says what is wrong or makes a module that loads.
 //
-// With libFuzzer (option `fuzz`) inputs are invented; as a plain program it runs the files of the folders it is given.
+// With libFuzzer (option `fuzz`) inputs are invented; as a plain program it runs the files of the folders it
+// is given.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>

@@ -29,8 +29,10 @@ TEST_CASE("conditions jump instead of making values") {
 }
 
 TEST_CASE("what is known is computed once, by the compiler") {
-  CHECK(code_of("module m 1\nconst A = 3\nview v: num = (A + 1) * 2 - min(A, 1)", "view v") == std::vector<std::string>{"INT", "RET"});
-  CHECK(code_of("module m 1\nconst A = 3\nview v: text = \"a{A}{\"b\"}\"", "view v") == std::vector<std::string>{"TEXTK", "RET"});
+  CHECK(code_of("module m 1\nconst A = 3\nview v: num = (A + 1) * 2 - min(A, 1)", "view v") ==
+        std::vector<std::string>{"INT", "RET"});
+  CHECK(code_of("module m 1\nconst A = 3\nview v: text = \"a{A}{\"b\"}\"", "view v") ==
+        std::vector<std::string>{"TEXTK", "RET"});
 }
 
 TEST_CASE("every word has the line it was written on") {
@@ -40,7 +42,8 @@ TEST_CASE("every word has the line it was written on") {
 }
 
 TEST_CASE("events are numbered by input and handlers rise by event") {
-  const Compiled c = compile("module m 1\ninput key a\ninput text b\non b { }\non a up { }\non a down { }\non start { }\n");
+  const Compiled c =
+      compile("module m 1\ninput key a\ninput text b\non b { }\non a up { }\non a down { }\non start { }\n");
   REQUIRE(c.module != nullptr);
   std::vector<std::uint32_t> events;
   for (const Handler& h : c.module->handlers) events.push_back(h.event);
@@ -58,13 +61,17 @@ TEST_CASE("bytes that are not UTF-8 are pointed at") {
 
 TEST_CASE("a byte order mark, a control character and an endless file are refused") {
   CHECK(compile("\xef\xbb\xbfmodule m 1").diagnostics.at(0).message == "a byte order mark cannot be here");
-  CHECK(compile(std::string_view("module\0m 1", 10)).diagnostics.at(0).message == "a control character cannot be here");
-  CHECK(compile(std::string(1024 * 1024 + 1, ' ')).diagnostics.at(0).message == "the module is longer than 1 MiB");
+  CHECK(compile(std::string_view("module\0m 1", 10)).diagnostics.at(0).message ==
+        "a control character cannot be here");
+  CHECK(compile(std::string(1024 * 1024 + 1, ' ')).diagnostics.at(0).message ==
+        "the module is longer than 1 MiB");
 }
 
 TEST_CASE("more than a file holds is refused at the name of the module") {
   std::string source = "module m 1\n";
-  for (int i = 0; i < 400; ++i) source += "view v" + std::to_string(i) + ": text = \"" + std::to_string(i) + std::string(400, 'x') + "\"\n";
+  for (int i = 0; i < 400; ++i)
+    source +=
+        "view v" + std::to_string(i) + ": text = \"" + std::to_string(i) + std::string(400, 'x') + "\"\n";
   const Compiled c = compile(source);
   REQUIRE(c.diagnostics.size() == 1);
   CHECK(c.diagnostics[0].line == 1);
@@ -82,14 +89,21 @@ TEST_CASE("each limit on declarations has its sentence") {
     return c.diagnostics.empty() ? std::string() : c.diagnostics[0].message;
   };
   using S = std::string;
-  CHECK(says(many(257, [](const S& i) { return "state s" + i + ": num"; })) == "a module has at most 256 states");
-  CHECK(says(many(129, [](const S& i) { return "input key k" + i + "\non k" + i + " down { }"; })) == "a module has at most 128 inputs");
-  CHECK(says(many(513, [](const S& i) { return "view v" + i + ": num = 1"; })) == "a module has at most 512 views");
-  CHECK(says(many(257, [](const S& i) { return "fn f" + i + "(): num = 1"; })) == "a module has at most 256 functions");
+  CHECK(says(many(257, [](const S& i) { return "state s" + i + ": num"; })) ==
+        "a module has at most 256 states");
+  CHECK(says(many(129, [](const S& i) { return "input key k" + i + "\non k" + i + " down { }"; })) ==
+        "a module has at most 128 inputs");
+  CHECK(says(many(513, [](const S& i) { return "view v" + i + ": num = 1"; })) ==
+        "a module has at most 512 views");
+  CHECK(says(many(257, [](const S& i) { return "fn f" + i + "(): num = 1"; })) ==
+        "a module has at most 256 functions");
   S fields = "module m 1\nmessage a { ";
   for (int i = 0; i < 17; ++i) fields += "f" + std::to_string(i) + ": num, ";
   CHECK(says(fields + "}\non a { }") == "a message has at most 16 fields");
-  CHECK(says(many(255, [](const S& i) { return "fn f" + i + "(): num = 1"; }) + "view v: num = f254()").empty());
+  CHECK(says(many(100'000, [](const S& i) { return "const C" + i + " = C" + std::to_string(std::stoi(i) + 1); })) ==
+        "consts lean on each other more than 100 deep here");
+  CHECK(says(many(255, [](const S& i) { return "fn f" + i + "(): num = 1"; }) + "view v: num = f254()")
+            .empty());
 }
 
 TEST_CASE("a message about a line wider than its number keeps its columns") {

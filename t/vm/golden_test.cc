@@ -1,7 +1,7 @@
 // Every message of the compiler, compared with what it read like when someone last looked at it.
 //
-// golden/NAME.aup is a module, golden/NAME.txt what the compiler says of it. After a change of messages, look at
-// what it writes with SLUICE_WRITE_GOLDEN=1 in the environment, and commit that.
+// golden/NAME.aup is a module, golden/NAME.txt what the compiler says of it. After a change of messages, look
+// at what it writes with SLUICE_WRITE_GOLDEN=1 in the environment, and commit that.
 #include <doctest/doctest.h>
 
 #include <algorithm>

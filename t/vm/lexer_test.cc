@@ -14,7 +14,8 @@ std::vector<Tok> kinds(std::string_view source) {
 
 TEST_CASE("numbers take separators, fractions, exponents and units") {
   const std::vector<Token> t = tokenize("12 1_000_000 0.5 1e6 2.5e-3 200ms 5s 10min 2h 7d 64KiB 1MiB 1e-999");
-  const double values[] = {12, 1000000, 0.5, 1e6, 2.5e-3, 200, 5000, 600000, 7200000, 604800000, 65536, 1048576, 0};
+  const double values[] = {12,     1000000, 0.5,       1e6,   2.5e-3,  200, 5000,
+                           600000, 7200000, 604800000, 65536, 1048576, 0};
   REQUIRE(t.size() == 14);
   for (std::size_t i = 0; i < 13; ++i) {
     CHECK(t[i].kind == Tok::number);
@@ -34,10 +35,11 @@ TEST_CASE("a number beyond the doubles is an error, not infinity") {
 
 TEST_CASE("texts are cut where values are inserted, also inside each other") {
   CHECK(kinds(R"("a{b}c")") == std::vector<Tok>{Tok::text_head, Tok::name, Tok::text_tail, Tok::end});
-  CHECK(kinds(R"("{a}{b}")") == std::vector<Tok>{Tok::text_head, Tok::name, Tok::text_mid, Tok::name, Tok::text_tail, Tok::end});
-  CHECK(kinds(R"("x{f("y{z}")}")") ==
-        std::vector<Tok>{Tok::text_head, Tok::name, Tok::lparen, Tok::text_head, Tok::name, Tok::text_tail, Tok::rparen,
-                         Tok::text_tail, Tok::end});
+  CHECK(kinds(R"("{a}{b}")") ==
+        std::vector<Tok>{Tok::text_head, Tok::name, Tok::text_mid, Tok::name, Tok::text_tail, Tok::end});
+  CHECK(kinds(R"("x{f("y{z}")}")") == std::vector<Tok>{Tok::text_head, Tok::name, Tok::lparen, Tok::text_head,
+                                                       Tok::name, Tok::text_tail, Tok::rparen, Tok::text_tail,
+                                                       Tok::end});
   CHECK(tokenize(R"("\"\{\}\\\n\t\u{e9}\u{1F600}")")[0].text == "\"{}\\\n\t\xc3\xa9\xf0\x9f\x98\x80");
 }
 

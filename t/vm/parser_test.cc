@@ -7,11 +7,14 @@ namespace {
 
 std::string shape(const Expr& e) {
   switch (e.kind) {
-    case ExprKind::number: return std::to_string(static_cast<int>(e.number));
-    case ExprKind::name: return e.text;
+    case ExprKind::number:
+      return std::to_string(static_cast<int>(e.number));
+    case ExprKind::name:
+      return e.text;
     default: {
-      static constexpr const char* kNames[] = {"num", "bool", "none", "text", "joined", "name", "member", "index", "call",
-                                               "aggregate", "neg", "not", "has", "bin", "coalesce", "and", "or", "if"};
+      static constexpr const char* kNames[] = {"num",    "bool",  "none",     "text",      "joined", "name",
+                                               "member", "index", "call",     "aggregate", "neg",    "not",
+                                               "has",    "bin",   "coalesce", "and",       "or",     "if"};
       std::string out = "(";
       out += kNames[static_cast<int>(e.kind)];
       if (e.kind == ExprKind::binary) out += std::to_string(static_cast<int>(e.op));
@@ -42,7 +45,8 @@ TEST_CASE("operators bind as the grammar says") {
 }
 
 TEST_CASE("a long chain and deep nesting are refused, not followed") {
-  for (const char* unit : {"1 + ", "- ", "not ", "(", "a ?? ", "if a then b else ", "f(", "\"{", "a.b and "}) {
+  for (const char* unit :
+       {"1 + ", "- ", "not ", "(", "a ?? ", "if a then b else ", "f(", "\"{", "a.b and "}) {
     std::string text = "module m 1\nconst A = ";
     for (int i = 0; i < 100'000; ++i) text += unit;
     std::vector<Complaint> complaints;
@@ -63,14 +67,16 @@ TEST_CASE("a long chain and deep nesting are refused, not followed") {
 
 TEST_CASE("one error per declaration, and reading goes on at the next one") {
   std::vector<Complaint> complaints;
-  const Syntax s = parse("module m 1\nstate a num\nstate b: num\non x { if { }\nstate c: num\nview v: num = = 1\n", complaints);
+  const Syntax s = parse(
+      "module m 1\nstate a num\nstate b: num\non x { if { }\nstate c: num\nview v: num = = 1\n", complaints);
   CHECK(complaints.size() == 3);
   CHECK(s.states.size() == 2);
 }
 
 TEST_CASE("a bare reply ends before the next statement") {
   std::vector<Complaint> complaints;
-  const Syntax s = parse("module m 1\non x { if a { delete doc  reply } reply { a, b: 2, c.d } }", complaints);
+  const Syntax s =
+      parse("module m 1\non x { if a { delete doc  reply } reply { a, b: 2, c.d } }", complaints);
   CHECK(complaints.empty());
   REQUIRE(s.handlers.size() == 1);
   const Block& b = s.handlers[0].body.block;
@@ -88,7 +94,8 @@ input timer sweep every 10s
 fn f(r: t): num = sum(x.n for x in t[1] desc limit 5 where x.n > 1) + count(t by i from 1 to 2) + rank(t[1] by i)
 on sweep { for r in t by i[1] from 2 limit 5 where r.n < 3 { delete r  update r { a: 1 } } let id = insert t { a: 1 } put t { a } t[1].n += 1 }
 view v(a: u32) = for r in t[a] { r.a, row, x: r.n + 1 }
-)", complaints);
+)",
+        complaints);
   for (const Complaint& c : complaints) MESSAGE(c.message);
   CHECK(complaints.empty());
 }
