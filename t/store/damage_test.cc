@@ -86,6 +86,17 @@ void flip(const std::string& path, std::uint64_t byte, int bit) {
   close(fd);
 }
 
+// All pages that one use can have written. A copy of the whole file would cost the test half a minute.
+void restore_heads(const std::string& from, const std::string& to) {
+  std::string bytes(std::size_t{3} << 19, '\0');
+  const int in = open((from + "/data.mdb").c_str(), O_RDONLY | O_CLOEXEC);
+  const int out = open((to + "/data.mdb").c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(pread(in, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  REQUIRE(pwrite(out, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  close(in);
+  close(out);
+}
+
 bool fine(int result) { return result == served || result == refused || result == told; }
 
 }  // namespace
@@ -129,9 +140,9 @@ TEST_CASE("a flipped bit in either head is refused or does no harm") {
   int refusals = 0;
   for (std::uint64_t meta = 0; meta < 2; ++meta) {
     for (std::uint64_t byte = 0; byte < 160; ++byte) {
-      // All bits of what LMDB acts on, one of the rest.
-      for (int bit = 0; bit < 8; bit += byte >= 40 ? 1 : 7) {
-        if (byte >= 40 && (byte + static_cast<std::uint64_t>(bit)) % 2 != meta) continue;
+      // The address and size of a map are LMDB's notes to itself: one bit of each byte does for them.
+      const bool noted = byte >= 24 && byte < 40;
+      for (int bit = noted ? 3 : 0; bit < 8; bit += noted ? 8 : 1) {
         CAPTURE(meta);
         CAPTURE(byte);
         CAPTURE(bit);
@@ -139,9 +150,8 @@ TEST_CASE("a flipped bit in either head is refused or does no harm") {
         auto store = Store::open(path, small_map());
         if (store) {
           store->reset();
-          CHECK(outcome(path) == served);
-          std::filesystem::copy_file(sample.path + "/data.mdb", path + "/data.mdb",
-                                     std::filesystem::copy_options::overwrite_existing);
+          REQUIRE(outcome(path) == served);
+          restore_heads(sample.path, path);
         } else {
           ++refusals;
           flip(path, meta * 4096 + byte, bit);
@@ -149,7 +159,7 @@ TEST_CASE("a flipped bit in either head is refused or does no harm") {
       }
     }
   }
-  CHECK(refusals > 300);
+  CHECK(refusals > 1500);
 }
 
 TEST_CASE("flipped bits anywhere in used pages never end in a signal, nor in a wrong structure being served") {
