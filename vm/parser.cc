@@ -472,7 +472,7 @@ class Parser : public ExprParser {
     if (failed_) return s;
     s->name = {token().text, token().span};
     for (int f = 1; f < kFaults; ++f)
-      if (at(Tok::name) && token().text == vm::name(static_cast<Fault>(f))) s->fault = static_cast<Fault>(f);
+      if (is_word(token()) && token().text == vm::name(static_cast<Fault>(f))) s->fault = static_cast<Fault>(f);
     if (s->fault == Fault::none) {
       expected("a fault", "faults are divide, non_finite, clamp, limit, not_found, encoding, exists, denied");
       return s;
