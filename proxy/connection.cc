@@ -20,9 +20,13 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::size_t kComposed = 256 * 1024;         // own bytes in one Output
 constexpr std::size_t kLentPieces = 512;
 
-// When a transfer that began at `from_us` and has moved `bytes` is too slow.
-std::uint64_t paced(std::uint64_t from_us, std::uint32_t grace_ms, std::uint64_t bytes, std::uint32_t rate) {
-  return from_us + std::uint64_t{grace_ms} * 1000 + (rate ? bytes * 1'000'000 / rate : 0);
+// Whether a window of a transfer is over without the bytes that its rate asks for; else a full one starts anew. Counted
+// by window, not from the start: a fast first megabyte earns nobody an hour of silence.
+bool too_slow(Connection::Pace& pace, std::uint64_t now_us, std::uint64_t bytes, std::uint32_t window_ms, std::uint32_t rate) {
+  if (now_us < pace.since_us + std::uint64_t{window_ms} * 1000) return false;
+  if (bytes - pace.bytes < std::uint64_t{window_ms} * rate / 1000 || bytes == pace.bytes) return true;
+  pace = {now_us, bytes};
+  return false;
 }
 }  // namespace
 
@@ -31,7 +35,8 @@ void Connection::open(int fd, std::string_view client_ip, bool refused) {
   count_ = 0;
   first_ = last_ = filling_ = nullptr;
   timer_ = {};
-  timer_at_us_ = phase_since_us_ = drain_since_us_ = end_since_us_ = 0;
+  timer_at_us_ = end_since_us_ = 0;
+  incoming_ = outgoing_ = {};
   drained_bytes_ = served_ = discarded_ = 0;
   unsafe_modules_ = unsafe_routes_ = blocked_ = 0;
   held_writes_ = 0;
@@ -50,7 +55,8 @@ void Connection::open(int fd, std::string_view client_ip, bool refused) {
     HeadFacts facts;
     facts.close = true;
     write_response(*pending_, full, facts, worker_.date_line());
-    drain_since_us_ = idle_since_us_;
+    drained_bytes_ = 0;
+    outgoing_ = {idle_since_us_, 0};
     no_more_requests_ = unread_ = closing_ = true;
     flush();
     return;
@@ -138,7 +144,7 @@ void Connection::note_progress() {
   const Phase phase = parser_.state() == HttpParser::State::body ? Phase::body : Phase::head;
   if (phase != phase_) {
     phase_ = phase;
-    phase_since_us_ = worker_.now_us();
+    incoming_ = {worker_.now_us(), 0};
   }
   if (!parser_.awaits_continue()) {
     filling_->wants_continue = false;
@@ -291,7 +297,7 @@ bool Connection::compose(Output& out) {
   }
   if (first_ && first_->wants_continue) {
     first_->wants_continue = false;
-    phase_since_us_ = worker_.now_us();   // the body was not asked for until now
+    incoming_ = {worker_.now_us(), 0};   // the body was not asked for until now
     out.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
   return false;
@@ -341,8 +347,8 @@ void Connection::flush() {
     }
     if (first_ && (first_->ready || first_->wants_continue)) {
       pending_ = worker_.take_output();
-      drain_since_us_ = worker_.now_us();
       drained_bytes_ = 0;
+      outgoing_ = {worker_.now_us(), 0};
       closing_ = compose(*pending_);
       continue;
     }
@@ -437,10 +443,10 @@ std::uint64_t Connection::next_deadline() const {
   if (lingering_) return end_since_us_ + kLinger_us;
   if (idle()) return idle_since_us_ + std::uint64_t{s.idle_timeout_ms} * 1000;
   std::uint64_t next = kNever;
-  if (pending_) next = std::min(next, paced(drain_since_us_, s.drain_timeout_ms, drained_bytes_, s.drain_rate));
-  if (phase_ == Phase::head) next = std::min(next, phase_since_us_ + std::uint64_t{s.head_timeout_ms} * 1000);
+  if (pending_) next = std::min(next, outgoing_.since_us + std::uint64_t{s.drain_timeout_ms} * 1000);
+  if (phase_ == Phase::head) next = std::min(next, incoming_.since_us + std::uint64_t{s.head_timeout_ms} * 1000);
   if (phase_ == Phase::body && !filling_->wants_continue)
-    next = std::min(next, paced(phase_since_us_, s.body_timeout_ms, parser_.body_received(), s.body_rate));
+    next = std::min(next, incoming_.since_us + std::uint64_t{s.body_timeout_ms} * 1000);
   if (read_closed_) next = std::min(next, end_since_us_ + kHalfClosed_us);
   for (const ConnectionExchange* e = first_; e; e = e->next)
     if (e->whole && !e->ready) {
@@ -470,13 +476,13 @@ void Connection::check_time() {
     if (now >= idle_since_us_ + std::uint64_t{s.idle_timeout_ms} * 1000) return lose();
     return settle();
   }
-  if (pending_ && now >= paced(drain_since_us_, s.drain_timeout_ms, drained_bytes_, s.drain_rate)) {
+  if (pending_ && too_slow(outgoing_, now, drained_bytes_, s.drain_timeout_ms, s.drain_rate)) {
     counters.timeouts.add();
     return lose();
   }
-  const bool slow_head = phase_ == Phase::head && now >= phase_since_us_ + std::uint64_t{s.head_timeout_ms} * 1000;
+  const bool slow_head = phase_ == Phase::head && now >= incoming_.since_us + std::uint64_t{s.head_timeout_ms} * 1000;
   const bool slow_body = phase_ == Phase::body && !filling_->wants_continue &&
-                         now >= paced(phase_since_us_, s.body_timeout_ms, parser_.body_received(), s.body_rate);
+                         too_slow(incoming_, now, parser_.body_received(), s.body_timeout_ms, s.body_rate);
   if (slow_head || slow_body) {
     ConnectionExchange& e = *filling_;
     counters.timeouts.add();

@@ -42,6 +42,12 @@ class Connection final {
   bool behind_write(const ConnectionExchange& exchange) const;
   void held(int change) { held_writes_ += change; }
 
+  // Where a window of a transfer began.
+  struct Pace {
+    std::uint64_t since_us = 0;
+    std::uint64_t bytes = 0;
+  };
+
  private:
   friend class WorkerLoop;
   enum class Phase : std::uint8_t { none, head, body };
@@ -86,8 +92,8 @@ class Connection final {
   TimerId timer_;
   std::uint64_t timer_at_us_ = 0;     // 0: none
   std::uint64_t idle_since_us_ = 0;
-  std::uint64_t phase_since_us_ = 0;  // of the head, then of the body
-  std::uint64_t drain_since_us_ = 0;
+  Pace incoming_;                     // of the head, then of the body
+  Pace outgoing_;                     // of `pending_`
   std::uint64_t end_since_us_ = 0;    // the client's FIN, or ours when lingering
   std::uint64_t drained_bytes_ = 0;
   std::uint64_t served_ = 0;

@@ -265,6 +265,8 @@ bool HttpParser::header_line(std::string_view line) {
       return refuse(400, Errc::request, "a control byte in a header"), false;
   if (stage_ == Stage::trailer) {
     if (++trailers_ > limits_->header_count) return refuse(431, Errc::headers, "too many trailer fields"), false;
+    if (same_text(field, "content-length") || same_text(field, "transfer-encoding") || same_text(field, "host"))
+      return refuse(400, Errc::request, "a trailer names the framing or the host"), false;
     return true;
   }
   if (slot_->request.headers.size() >= limits_->header_count)
