@@ -16,12 +16,10 @@ inline constexpr std::string_view kLogLevels = "debug, info, warn, error, off";
 class Log {
  public:
   virtual ~Log() = default;
-  // A line feed inside becomes "\n", so that one event stays one line.
+  // A line feed inside becomes "\n" and other control bytes "\x1b": one event stays one line, and a terminal is safe.
   virtual void write(LogLevel level, std::string_view line) = 0;
   virtual bool takes(LogLevel level) const = 0;
   virtual void set_level(LogLevel level) = 0;
-  // Everything written so far is out when it returns. Thread: control.
-  virtual void flush() = 0;
 
   void debug(std::string_view line) { write(LogLevel::debug, line); }
   void info(std::string_view line) { write(LogLevel::info, line); }
@@ -30,7 +28,7 @@ class Log {
 };
 
 // To the descriptor `fd` (2: standard error), which stays the caller's.
-// Life: made after signals are blocked: its thread inherits the mask.
+// Life: made after signals are blocked: its thread inherits the mask. Destroying it writes what still waits.
 std::unique_ptr<Log> make_log(int fd, LogLevel level);
 
 }  // namespace sluice::proxy

@@ -23,6 +23,7 @@ class ModuleRoute final : public Route, private Waiter {
 
   void start(Exchange& exchange, const Match& match, Services& services) override;
   void client_gone(Exchange& exchange) override;
+  bool is_module() const override { return true; }
 
   std::uint32_t held() const { return held_; }     // exchanges that wait for a store
 

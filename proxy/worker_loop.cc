@@ -1,0 +1,409 @@
+#include "proxy/worker_loop.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace sluice::proxy {
+namespace {
+constexpr int kAcceptsPerTurn = 64;
+constexpr std::uint64_t kAcceptPause_us = 100'000;   // without descriptors
+constexpr std::uint32_t kRefusedOpen = 256;
+constexpr std::size_t kSpareConnections = 1024, kSpareEvents = 1024, kSpareOutputs = 64;
+constexpr int kPasses = 8;                           // of one turn's end, so that a loop of answers starves nobody
+
+std::string_view print_ip(const sockaddr_storage& from, std::array<char, INET6_ADDRSTRLEN>& text) {
+  const void* const at = from.ss_family == AF_INET6
+                             ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(from).sin6_addr)
+                             : static_cast<const void*>(&reinterpret_cast<const sockaddr_in&>(from).sin_addr);
+  if (from.ss_family != AF_INET && from.ss_family != AF_INET6) return {};
+  return inet_ntop(from.ss_family, at, text.data(), text.size()) ? std::string_view(text.data()) : std::string_view();
+}
+}  // namespace
+
+WorkerLoop::WorkerLoop(std::uint16_t index, ProcessLimits& limits, Inbox<EventPtr>& results, Inbox<News>& news,
+                       Counters& counters, std::unique_ptr<Engine> engine, Clock& clock)
+    : index_(index),
+      limits_(limits),
+      results_(results),
+      news_(news),
+      counters_(counters),
+      clock_(clock),
+      engine_(std::move(engine)),
+      wheel_(clock.monotonic_us() / 1000),
+      read_buffer_(new char[kReadBytes]) {
+  refuse_ = [this](EventPtr event) { submit_refused(std::move(event), Errc::store_busy); };
+  results_event_.watch(loop_, results_.wake().fd(), EV_READ, on_results, this);
+}
+
+WorkerLoop::~WorkerLoop() { end(); }
+
+void WorkerLoop::end() {
+  if (ended_) return;
+  ended_ = true;
+  results_event_.stop();
+  for (const auto& a : acceptors_) {
+    a->event.stop();
+    close(a->fd);
+  }
+  acceptors_.clear();
+  while (first_connection_) first_connection_->lose();
+  // Routes that still hold an exchange keep a pointer that nobody follows any more: their tables go next.
+  for (const auto& live : lives_) wheel_.stop_all_of(live.get());
+  for (auto& live : lives_) unsent_.push_back({News::Kind::retired, index_, std::move(live->generation)});
+  lives_.clear();
+  counters_.generations.set(0);
+  unsent_.push_back({News::Kind::ended, index_, {}});
+  engine_.reset();
+  // Control reads until it has seen everybody's end.
+  while (!unsent_.empty()) {
+    send_news();
+    if (!unsent_.empty()) usleep(1000);
+  }
+}
+
+void WorkerLoop::install(Generation next) {
+  const std::uint64_t number = next.number;
+  lives_.push_back(std::make_unique<LiveGeneration>(*this, std::move(next)));
+  lives_.back()->generation.routes->attach(*lives_.back());
+  counters_.generations.set(lives_.size());
+  News news;
+  news.worker = index_;
+  news.generation.number = number;
+  unsent_.push_back(std::move(news));
+  retire();
+  send_news();
+}
+
+void WorkerLoop::listen(std::vector<int> fds) {
+  for (const int fd : fds) {
+    acceptors_.push_back(std::make_unique<Acceptor>());
+    Acceptor& a = *acceptors_.back();
+    a.worker = this;
+    a.fd = fd;
+    a.event.watch(loop_, fd, EV_READ, on_accept, &a);
+  }
+}
+
+void WorkerLoop::on_accept(evutil_socket_t fd, short, void* acceptor) {
+  WorkerLoop& me = *static_cast<Acceptor*>(acceptor)->worker;
+  for (int i = 0; i < kAcceptsPerTurn; ++i)
+    if (!me.accept_one(fd)) return;
+}
+
+bool WorkerLoop::accept_one(int listener) {
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // The queue stays readable: look away for a while, or the loop spins.
+      counters_.accept_failures.add();
+      for (const auto& a : acceptors_) a->event.stop();
+      if (accept_again_.generation == 0)
+        accept_again_ = start_timer_at(now_us() + kAcceptPause_us, this, 0, on_accept_again, nullptr);
+    }
+    return false;
+  }
+  if (from.ss_family == AF_INET || from.ss_family == AF_INET6) {
+    const int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  adopt(fd, print_ip(from, text));
+  return true;
+}
+
+void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
+  WorkerLoop& me = *static_cast<WorkerLoop*>(self);
+  me.accept_again_ = {};
+  for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->fd, EV_READ, on_accept, a.get());
+}
+
+void WorkerLoop::adopt(int fd, std::string_view client_ip) {
+  const bool room = limits_.connections.take(1);
+  if (!room) {
+    counters_.refused_connections.add();
+    if (refused_open_ >= kRefusedOpen) {
+      close(fd);
+      return;
+    }
+    ++refused_open_;
+  } else {
+    counters_.accepted.add();
+    counters_.connections.add();
+  }
+  std::unique_ptr<Connection> c;
+  if (free_connections_.empty()) {
+    c = std::make_unique<Connection>(*this);
+  } else {
+    c = std::move(free_connections_.back());
+    free_connections_.pop_back();
+  }
+  Connection& open = *c.release();   // the list of open ones owns it
+  open.previous_ = nullptr;
+  open.next_ = first_connection_;
+  if (first_connection_) first_connection_->previous_ = &open;
+  first_connection_ = &open;
+  open.open(fd, client_ip, !room);
+}
+
+void WorkerLoop::closed(Connection& c) {
+  if (c.previous_) c.previous_->next_ = c.next_;
+  else first_connection_ = c.next_;
+  if (c.next_) c.next_->previous_ = c.previous_;
+  if (c.counted_) {
+    limits_.connections.give_back(1);
+    counters_.connections.sub();
+  } else {
+    --refused_open_;
+  }
+  closed_.emplace_back(&c);          // until the turn ends: a callback of its own may be under way
+}
+
+void WorkerLoop::drain() {
+  if (draining_) return;
+  // Closing a listener resets what waits in its queue.
+  for (const auto& a : acceptors_) {
+    while (accept_one(a->fd)) {}
+    a->event.stop();
+    close(a->fd);
+  }
+  acceptors_.clear();
+  wheel_.stop(accept_again_);
+  draining_ = true;
+  for (Connection* c = first_connection_; c;) {
+    Connection* const next = c->next_;
+    c->wind_down();
+    c = next;
+  }
+}
+
+void WorkerLoop::turn(Loop::Wait wait) {
+  arm_wheel();
+  if (wheel_.has_immediate() || !dirty_.empty() || !refused_.empty() || !closed_.empty()) loop_.poke();
+  now_fresh_ = wall_fresh_ = false;
+  counters_.turns.add();
+  loop_.turn(wait);
+  wheel_.advance(now_us() / 1000);
+  end_turn();
+}
+
+void WorkerLoop::arm_wheel() {
+  const std::uint64_t next = wheel_.next_ms();
+  if (next >= wheel_at_ms_) return;   // what is set may be early, never late
+  wheel_at_ms_ = next;
+  const std::uint64_t now = clock_.monotonic_us();
+  loop_.wake_in(next * 1000 > now ? next * 1000 - now : 0);
+}
+
+void WorkerLoop::end_turn() {
+  if (wheel_at_ms_ <= now_us() / 1000) wheel_at_ms_ = TimerWheel::kNever;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    if (!refused_.empty()) {
+      refused_batch_.swap(refused_);
+      for (EventPtr& e : refused_batch_) deliver(std::move(e));
+      refused_batch_.clear();
+    }
+    if (submitted_) {
+      submitted_ = false;
+      worked_ = true;
+      engine_->flush(refuse_);       // owners begin while we write
+    }
+    if (dirty_.empty() && refused_.empty()) break;
+    flush_dirty();
+  }
+  if (worked_) {
+    worked_ = false;
+    for (const auto& live : lives_) live->generation.routes->idle();
+    const RouteTable& routes = *current().generation.routes;
+    counters_.route_slots.set(routes.slots());
+    counters_.route_slots_in_use.set(routes.slots_in_use());
+    counters_.route_memory_bytes.set(routes.memory_bytes());
+  }
+  if (dirty_.empty())
+    for (auto& c : closed_) {
+      if (free_connections_.size() < kSpareConnections) free_connections_.push_back(std::move(c));
+    }
+  if (dirty_.empty()) closed_.clear();
+  retire();
+  if (draining_ && !drained_ && !first_connection_ && counters_.active.get() == 0 && outstanding_ == 0) {
+    drained_ = true;
+    News news;
+    news.kind = News::Kind::drained;
+    news.worker = index_;
+    unsent_.push_back(std::move(news));
+  }
+  if (!unsent_.empty()) send_news();
+}
+
+void WorkerLoop::flush_dirty() {
+  dirty_batch_.swap(dirty_);
+  for (Connection* c : dirty_batch_) {
+    c->dirty_ = false;
+    c->flush();
+  }
+  dirty_batch_.clear();
+}
+
+void WorkerLoop::mark_dirty(Connection& c) {
+  worked_ = true;
+  if (c.dirty_) return;
+  c.dirty_ = true;
+  dirty_.push_back(&c);
+}
+
+void WorkerLoop::retire() {
+  for (std::size_t i = 0; i + 1 < lives_.size();) {
+    if (lives_[i]->users > 0) {
+      ++i;
+      continue;
+    }
+    wheel_.stop_all_of(lives_[i].get());
+    unsent_.push_back({News::Kind::retired, index_, std::move(lives_[i]->generation)});
+    lives_.erase(lives_.begin() + static_cast<std::ptrdiff_t>(i));
+    counters_.generations.set(lives_.size());
+  }
+}
+
+void WorkerLoop::send_news() { news_.push_all(unsent_); }
+
+void WorkerLoop::let_go(LiveGeneration& live) { --live.users; }
+
+std::uint64_t WorkerLoop::now_us() {
+  if (!now_fresh_) {
+    now_us_ = clock_.monotonic_us();
+    now_fresh_ = true;
+  }
+  return now_us_;
+}
+
+std::uint64_t WorkerLoop::wall_ms() {
+  if (!wall_fresh_) {
+    wall_ms_ = clock_.wall_ms();
+    wall_fresh_ = true;
+  }
+  return wall_ms_;
+}
+
+TimerId WorkerLoop::start_timer_at(std::uint64_t at_us, void* target, std::uint32_t tag, TimerWheel::Fire fire,
+                                   const void* owner) {
+  return wheel_.start((at_us + 999) / 1000, target, tag, fire, owner);
+}
+
+ConnectionExchange& WorkerLoop::take_exchange() {
+  worked_ = true;
+  if (free_exchanges_.empty()) {
+    exchanges_.push_back(std::make_unique<ConnectionExchange>(*this));
+    return *exchanges_.back();
+  }
+  ConnectionExchange& e = *free_exchanges_.back();
+  free_exchanges_.pop_back();
+  return e;
+}
+
+void WorkerLoop::give_back(ConnectionExchange& e) {
+  e.release_generation();
+  e.reset();
+  free_exchanges_.push_back(&e);
+}
+
+std::unique_ptr<Output> WorkerLoop::take_output() {
+  if (free_outputs_.empty()) return std::make_unique<Output>();
+  std::unique_ptr<Output> out = std::move(free_outputs_.back());
+  free_outputs_.pop_back();
+  return out;
+}
+
+void WorkerLoop::give_back(std::unique_ptr<Output> out) {
+  out->reset();
+  if (free_outputs_.size() < kSpareOutputs) free_outputs_.push_back(std::move(out));
+}
+
+void WorkerLoop::on_results(evutil_socket_t, short, void* self) {
+  WorkerLoop& me = *static_cast<WorkerLoop*>(self);
+  me.results_.wake().quiet();
+  me.results_.drain([&me](EventPtr event) { me.deliver(std::move(event)); });
+}
+
+void WorkerLoop::deliver(EventPtr event) {
+  --outstanding_;
+  counters_.outstanding.set(outstanding_);
+  worked_ = true;
+  TicketTable::Waiting waiting;
+  if (!tickets_.take(event->ticket, waiting)) {
+    current().recycle(std::move(event));
+    return;
+  }
+  LiveGeneration& live = *static_cast<LiveGeneration*>(waiting.owner);
+  const std::uint32_t tag = waiting.tag;
+  if (waiting.waiter) waiting.waiter->answered(tag, std::move(event));
+  else live.recycle(std::move(event));
+  --live.users;
+}
+
+void WorkerLoop::submit_refused(EventPtr event, Errc code) {
+  (code == Errc::store_busy ? counters_.refused_busy : counters_.refused_active).add();
+  if (event->answer.error == Errc::none) {
+    event->answer.status = 503;
+    event->answer.error = code;
+    event->answer.type = ContentType::text;
+    event->answer.body.text = code == Errc::store_busy ? "the store's queue is full\n" : "too many events are under way\n";
+  }
+  refused_.push_back(std::move(event));
+}
+
+Engine& LiveGeneration::engine() { return *worker_.engine_; }
+
+EventPtr LiveGeneration::take_event() {
+  if (worker_.events_.empty()) return std::make_unique<Event>();
+  EventPtr e = std::move(worker_.events_.back());
+  worker_.events_.pop_back();
+  return e;
+}
+
+void LiveGeneration::recycle(EventPtr event) {
+  if (!event || worker_.events_.size() >= kSpareEvents) return;
+  event->reset();
+  worker_.events_.push_back(std::move(event));
+}
+
+Ticket LiveGeneration::submit(EventPtr event, Waiter* waiter, std::uint32_t tag) {
+  const Ticket ticket = worker_.tickets_.add(waiter, tag, this);
+  ++users;
+  event->ticket = ticket;
+  event->worker = worker_.index_;
+  const bool room = worker_.outstanding_ < WorkerLoop::kOutstanding;
+  ++worker_.outstanding_;
+  worker_.counters_.outstanding.set(worker_.outstanding_);
+  if (room) {
+    worker_.engine_->enqueue(std::move(event));
+    worker_.submitted_ = true;
+  } else {
+    worker_.submit_refused(std::move(event), Errc::overload);
+  }
+  return ticket;
+}
+
+void LiveGeneration::forget(const Ticket& ticket) { worker_.tickets_.forget(ticket); }
+
+TimerId LiveGeneration::start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) {
+  constexpr TimerWheel::Fire fire = [](void* target, std::uint32_t fired) { static_cast<Waiter*>(target)->timed_out(fired); };
+  if (delay_us == 0) return worker_.wheel_.start(0, waiter, tag, fire, this);
+  return worker_.start_timer_at(worker_.now_us() + delay_us, waiter, tag, fire, this);
+}
+
+void LiveGeneration::stop_timer(TimerId& id) { worker_.wheel_.stop(id); }
+std::uint64_t LiveGeneration::monotonic_us() { return worker_.now_us(); }
+std::uint64_t LiveGeneration::wall_ms() { return worker_.wall_ms(); }
+std::uint16_t LiveGeneration::worker_index() { return worker_.index_; }
+Budget& LiveGeneration::budget() { return worker_.limits_.payload; }
+
+}  // namespace sluice::proxy

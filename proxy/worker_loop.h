@@ -1,0 +1,144 @@
+// What runs on a worker's thread: the loop, and everything that its connections and routes take from.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "proxy/connection.h"
+#include "proxy/http_writer.h"
+#include "proxy/loop.h"
+#include "proxy/ticket_table.h"
+#include "proxy/timer_wheel.h"
+#include "proxy/worker.h"
+
+namespace sluice::proxy {
+
+// A generation in use: the Services that its routes see, and the count that says when it may go.
+// Thread: worker.
+class LiveGeneration final : public Services {
+ public:
+  LiveGeneration(WorkerLoop& worker, Generation g) : generation(std::move(g)), worker_(worker) {}
+
+  Engine& engine() override;
+  EventPtr take_event() override;
+  void recycle(EventPtr event) override;
+  Ticket submit(EventPtr event, Waiter* waiter, std::uint32_t tag) override;
+  void forget(const Ticket& ticket) override;
+  TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) override;
+  void stop_timer(TimerId& id) override;
+  std::uint64_t monotonic_us() override;
+  std::uint64_t wall_ms() override;
+  std::uint16_t worker_index() override;
+  Budget& budget() override;
+  const Settings& settings() override { return *generation.settings; }
+
+  Generation generation;
+  std::uint64_t users = 0;          // exchanges and tickets
+
+ private:
+  WorkerLoop& worker_;
+};
+
+// Thread: worker. The constructor's arguments outlive it.
+class WorkerLoop {
+ public:
+  WorkerLoop(std::uint16_t index, ProcessLimits& limits, Inbox<EventPtr>& results, Inbox<News>& news, Counters& counters,
+             std::unique_ptr<Engine> engine, Clock& clock);
+  ~WorkerLoop();
+  WorkerLoop(const WorkerLoop&) = delete;
+  WorkerLoop& operator=(const WorkerLoop&) = delete;
+
+  void install(Generation next);
+  void listen(std::vector<int> fds);        // takes them over
+  void adopt(int fd, std::string_view client_ip);   // a connected, non-blocking socket
+  void drain();
+  // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
+  void turn(Loop::Wait wait);
+  // Lets everything go and gives the generations back. The last call.
+  void end();
+  Loop& loop() { return loop_; }
+
+  // For connections and exchanges.
+  std::uint64_t now_us();
+  std::uint64_t wall_ms();
+  std::string_view date_line() { return date_.at(wall_ms()); }
+  TimerWheel& wheel() { return wheel_; }
+  // When a timer is to fire that must not be early.
+  TimerId start_timer_at(std::uint64_t at_us, void* target, std::uint32_t tag, TimerWheel::Fire fire, const void* owner);
+  Counters& counters() { return counters_; }
+  ProcessLimits& limits() { return limits_; }
+  bool draining() const { return draining_; }
+  LiveGeneration& current() { return *lives_.back(); }
+  const Settings& settings() { return current().settings(); }
+  void mark_dirty(Connection& connection);
+  void closed(Connection& connection);
+  ConnectionExchange& take_exchange();
+  void give_back(ConnectionExchange& exchange);
+  std::unique_ptr<Output> take_output();
+  void give_back(std::unique_ptr<Output> output);
+  void let_go(LiveGeneration& live);
+  Match& match() { return match_; }
+  char* read_buffer() { return read_buffer_.get(); }
+  static constexpr std::size_t kReadBytes = 64 * 1024;
+
+ private:
+  friend class LiveGeneration;
+  struct Acceptor {
+    WorkerLoop* worker = nullptr;
+    int fd = -1;
+    FdEvent event;
+  };
+  static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
+  static void on_accept(evutil_socket_t fd, short what, void* acceptor);
+  static void on_results(evutil_socket_t fd, short what, void* self);
+  static void on_accept_again(void* self, std::uint32_t tag);
+  // Returns false when the queue is empty or accepting has to wait.
+  bool accept_one(int fd);
+  void end_turn();
+  void deliver(EventPtr event);
+  void submit_refused(EventPtr event, Errc code);
+  void flush_dirty();
+  void retire();
+  void send_news();
+  void arm_wheel();
+
+  const std::uint16_t index_;
+  ProcessLimits& limits_;
+  Inbox<EventPtr>& results_;
+  Inbox<News>& news_;
+  Counters& counters_;
+  Clock& clock_;
+  Loop loop_;                       // before everything that has an event in it
+  std::unique_ptr<Engine> engine_;
+  TimerWheel wheel_;
+  TicketTable tickets_;
+  FdEvent results_event_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  TimerId accept_again_;
+  DateLine date_;
+  Match match_;
+  std::unique_ptr<char[]> read_buffer_;
+  std::vector<std::unique_ptr<LiveGeneration>> lives_;   // the newest last
+  std::vector<News> unsent_;
+  std::vector<EventPtr> events_;                         // spare
+  std::vector<EventPtr> refused_, refused_batch_;        // to be answered at the end of the turn
+  std::function<void(EventPtr)> refuse_;                 // made once, for Engine::flush
+  std::vector<std::unique_ptr<ConnectionExchange>> exchanges_;   // all of them
+  std::vector<ConnectionExchange*> free_exchanges_;
+  std::vector<std::unique_ptr<Connection>> free_connections_, closed_;
+  std::vector<std::unique_ptr<Output>> free_outputs_;
+  std::vector<Connection*> dirty_, dirty_batch_;
+  Connection* first_connection_ = nullptr;
+  std::uint32_t refused_open_ = 0;                       // connections over the limit that are being told so
+  std::uint64_t now_us_ = 0, wall_ms_ = 0;
+  std::uint64_t wheel_at_ms_ = TimerWheel::kNever;       // what the loop's timer is set to
+  std::uint64_t outstanding_ = 0;
+  bool now_fresh_ = false, wall_fresh_ = false;
+  bool submitted_ = false;
+  bool worked_ = false;                                  // a route ran in this turn
+  bool draining_ = false, drained_ = false, ended_ = false;
+};
+
+}  // namespace sluice::proxy
