@@ -46,8 +46,9 @@ Outcome run(const Options& options, Signals& signals, Log& log) {
   const bool bare = options.config.empty();
   const std::string& path = bare ? options.module : options.config;
   const std::unique_ptr<EngineControl> engine = make_engine();
+  // Only a check comes without a folder, and it opens none.
   const std::unique_ptr<ConfigReader> reader =
-      bare ? make_module_reader(options.store) : lua::make_config_reader(&log);
+      bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);
   if (options.check) return check(Reloader(*reader, *engine, path, options.overrides));
   return serve(Server({signals, log, *engine, *reader}, path, options.overrides, SLUICE_VERSION));
 }
