@@ -1,7 +1,7 @@
 // A module as it was written: what the parser makes, the checker completes and the code generator reads.
 //
-// The parser fills in words and places. What stands under "checked" is the checker's: types, what a name means,
-// what is known already.
+// The parser fills in words and places. What stands under "checked" is the checker's: types, what a name
+// means, what is known already.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,43 +33,60 @@ struct Constant {
 };
 
 enum class ExprKind : std::uint8_t {
-  number, boolean, none,
-  text,          // `text`
-  joined,        // texts and values: args
+  number,
+  boolean,
+  none,
+  text,    // `text`
+  joined,  // texts and values: args
   name,
-  member,        // args[0] `.` text
-  index,         // text `[` args `]`
-  call,          // text `(` args `)`
-  aggregate,     // text `(` ... over a query `)`
-  negate, logical_not, has,
-  binary,        // args[0] op args[1]
-  coalesce, logical_and, logical_or,
-  conditional,   // if args[0] then args[1] else args[2]
+  member,     // args[0] `.` text
+  index,      // text `[` args `]`
+  call,       // text `(` args `)`
+  aggregate,  // text `(` ... over a query `)`
+  negate,
+  logical_not,
+  has,
+  binary,  // args[0] op args[1]
+  coalesce,
+  logical_and,
+  logical_or,
+  conditional,  // if args[0] then args[1] else args[2]
 };
 enum class Operator : std::uint8_t { add, subtract, multiply, divide, modulo, eq, ne, lt, le, gt, ge };
 
 // What a bare name or a call means.
 enum class Meaning : std::uint8_t {
-  unknown, constant, state, function, builtin, local, field, now, seq, doc, doc_key, doc_revision,
+  unknown,
+  constant,
+  state,
+  function,
+  builtin,
+  local,
+  field,
+  now,
+  seq,
+  doc,
+  doc_key,
+  doc_revision,
 };
 
 struct Expr {
   ExprKind kind = ExprKind::none;
-  Span span;                    // all of it
-  Span at;                      // the operator, or the name
+  Span span;  // all of it
+  Span at;    // the operator, or the name
   std::string text;
   double number = 0;
   bool truth = false;
   Operator op = Operator::add;
   std::vector<ExprPtr> args;
-  std::uint16_t depth = 1;      // of the tree; bounded, so that walking it recursively is safe
+  std::uint16_t depth = 1;  // of the tree; bounded, so that walking it recursively is safe
 
   // checked
-  Type type = Type::none;       // none: an error was reported, or it is `none`
-  bool absent = false;          // may have no value
-  bool never = false;           // never has one: `none` in one form or another
+  Type type = Type::none;  // none: an error was reported, or it is `none`
+  bool absent = false;     // may have no value
+  bool never = false;      // never has one: `none` in one form or another
   Meaning meaning = Meaning::unknown;
-  std::uint32_t index = 0;      // of the state, function, builtin, local or field
+  std::uint32_t index = 0;  // of the state, function, builtin, local or field
   std::optional<Constant> constant;
 };
 
@@ -80,30 +97,44 @@ struct Cell {
 };
 
 enum class StmtKind : std::uint8_t {
-  let, var, assign, call, branch, count_loop, row_loop, check, fail, reply_value, reply_record, reply_nothing,
-  give, append, splice, delete_document,
-  table_write,                  // insert, put, update, delete of rows
+  let,
+  var,
+  assign,
+  call,
+  branch,
+  count_loop,
+  row_loop,
+  check,
+  fail,
+  reply_value,
+  reply_record,
+  reply_nothing,
+  give,
+  append,
+  splice,
+  delete_document,
+  table_write,  // insert, put, update, delete of rows
 };
 
 using Block = std::vector<StmtPtr>;
 
 struct Stmt {
   StmtKind kind = StmtKind::let;
-  Span at;                      // its first word
-  Name name;                    // let, var, loops; the fault of check and fail
-  ExprPtr target;               // assign
-  std::optional<Operator> op;   // of `+=` and its like
+  Span at;                     // its first word
+  Name name;                   // let, var, loops; the fault of check and fail
+  ExprPtr target;              // assign
+  std::optional<Operator> op;  // of `+=` and its like
   Span op_at;
-  ExprPtr value;                // let, var, assign, call, check, reply, give, append; the condition of a branch
-  ExprPtr first, last, limit;   // count_loop: first..last; splice: at, remove
-  ExprPtr text;                 // what a fault says
+  ExprPtr value;  // let, var, assign, call, check, reply, give, append; the condition of a branch
+  ExprPtr first, last, limit;  // count_loop: first..last; splice: at, remove
+  ExprPtr text;                // what a fault says
   std::vector<Cell> cells;
   Block body, otherwise;
 
   // checked
-  std::uint32_t local = 0;      // let, var, count_loop
+  std::uint32_t local = 0;  // let, var, count_loop
   Fault fault = Fault::none;
-  std::uint32_t rounds = 0;     // count_loop: its limit
+  std::uint32_t rounds = 0;  // count_loop: its limit
 };
 
 // `base [?] { in a..b | clamp a..b | max n }`
@@ -138,7 +169,7 @@ struct FieldSyntax {
 struct InputSyntax {
   Name name;
   InputKind kind = InputKind::key;
-  Span keyed_at;                // zero length: not keyed
+  Span keyed_at;  // zero length: not keyed
   ExprPtr max;
   std::vector<FieldSyntax> fields;
 };
@@ -154,15 +185,15 @@ struct ParameterSyntax {
 };
 // The body of an `on`, `fn` or `view`.
 struct Body {
-  ExprPtr value;                // `= e`
+  ExprPtr value;  // `= e`
   Block block;
-  Span end;                     // the closing brace
+  Span end;  // the closing brace
 
   // checked
-  std::vector<Local> locals;    // parameters first
-  bool writes = false;          // a state or the document
+  std::vector<Local> locals;  // parameters first
+  bool writes = false;        // a state or the document
   bool chance = false;
-  std::uint32_t depth = 1;      // of calls, itself included
+  std::uint32_t depth = 1;  // of calls, itself included
 };
 struct FnSyntax {
   Name name;
@@ -175,11 +206,11 @@ struct FnSyntax {
   // checked
   std::vector<Type> types;
   Type type = Type::none;
-  bool known = false;           // its head was right, so calls of it can be checked
+  bool known = false;  // its head was right, so calls of it can be checked
 };
 enum class Edge : std::uint8_t { none, down, up };
 struct OnSyntax {
-  Name name;                    // "start" for `on start`
+  Name name;  // "start" for `on start`
   bool start = false;
   Edge edge = Edge::none;
   Span edge_at;

@@ -9,10 +9,9 @@
 
 namespace sluice::vm {
 
-// Completes the syntax and returns the module's declarations, without code. Nothing of both may be used when there
-// is a complaint.
-// Errors: at most one complaint per declaration and per cause, in no order.
-// Source: design module.md 1.11.
+// Completes the syntax and returns the module's declarations, without code. Nothing of both may be used when
+// there is a complaint. Errors: at most one complaint per declaration and per cause, in no order. Source:
+// design module.md 1.11.
 std::unique_ptr<Module> check(std::string_view source, Syntax& syntax, std::vector<Complaint>& complaints);
 
 }  // namespace sluice::vm

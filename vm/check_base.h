@@ -14,13 +14,14 @@ inline constexpr std::size_t kStatesMax = 256;
 inline constexpr std::size_t kInputsMax = 128;
 inline constexpr std::size_t kFieldsMax = 16;
 inline constexpr std::size_t kViewsMax = 512;
-inline constexpr std::size_t kCalledMax = 256;      // functions: CALL names one with a byte
+inline constexpr std::size_t kCalledMax = 256;  // functions: CALL names one with a byte
 inline constexpr std::uint32_t kCallsDeep = 8;
+inline constexpr int kConstsDeep = 100;
 inline constexpr int kLoopsDeep = 4;
 inline constexpr std::uint32_t kRoundsMax = 10'000;
 inline constexpr std::uint32_t kStateTextMax = 64 * 1024;  // bytes
 
-std::string with_article(Type type);   // "a num"
+std::string with_article(Type type);  // "a num"
 
 struct Global {
   Meaning meaning = Meaning::unknown;  // unknown: a table
@@ -52,7 +53,8 @@ class Checker {
   void view(ViewSyntax& v);
   std::optional<Slot> slot(SlotSyntax& s, std::string_view what, std::uint32_t text_max);
   std::optional<double> known_number(ExprPtr& e);
-  std::optional<std::uint32_t> known_whole(ExprPtr& e, std::uint32_t low, std::uint32_t high, std::string_view what);
+  std::optional<std::uint32_t> known_whole(ExprPtr& e, std::uint32_t low, std::uint32_t high,
+                                           std::string_view what);
   Type signature_type(const Name& name);
   void parameters(std::vector<ParameterSyntax>& list, Body& body);
   bool hides(const Name& name);
@@ -60,7 +62,7 @@ class Checker {
 
   // --- expressions (check_expr.cc)
   void expr(Expr& e);
-  void value(Expr& e);                               // and it is not `none`
+  void value(Expr& e);                                      // and it is not `none`
   bool value_of(Expr& e, Type type, std::string_view who);  // and it is of this type
   void name_expr(Expr& e);
   void member(Expr& e);
@@ -99,6 +101,7 @@ class Checker {
   void document_write(Stmt& s);
   void content(Expr& e);
   std::optional<std::uint32_t> new_local(const Name& name, Type type, bool changeable);
+  bool is_field(std::string_view name) const;
   const Local* find_local(std::string_view name, std::uint32_t* index) const;
 
   void complain(Span span, std::string message, std::string hint = {}) {
@@ -115,6 +118,7 @@ class Checker {
   std::map<std::string, Global, std::less<>> globals_;
   enum class Visit : std::uint8_t { no, now, done, failed };
   std::vector<Visit> const_visits_;
+  int const_depth_ = 0;
 
   // The declaration being checked.
   bool failed_ = false;
@@ -123,8 +127,8 @@ class Checker {
   FnSyntax* fn_ = nullptr;
   std::uint32_t fn_index_ = 0;
   OnSyntax* on_ = nullptr;
-  const InputSyntax* input_ = nullptr;   // of the handler
-  std::vector<std::uint32_t> scope_;     // locals that can be named now
+  const InputSyntax* input_ = nullptr;  // of the handler
+  std::vector<std::uint32_t> scope_;    // locals that can be named now
   int loops_ = 0;
 };
 

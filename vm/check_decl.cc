@@ -1,54 +1,41 @@
-// What a module declares: names, slots, first values, inputs, one handler per event.
+// What a module declares: names, documents, inputs, functions, one handler per event.
 #include <algorithm>
 #include <cmath>
 
-#include "vm/base/number_text.h"
 #include "vm/check.h"
 #include "vm/check_base.h"
 #include "vm/names.h"
-#include "vm/slot.h"
 
 namespace sluice::vm {
 namespace {
 
-std::string number_text(double n) {
-  std::string out;
-  append_number(out, n);
-  return out;
-}
-
 std::string_view word_for(Meaning meaning) {
   switch (meaning) {
-    case Meaning::constant: return "const";
-    case Meaning::state: return "state";
-    case Meaning::function: return "function";
-    default: return "table";
+    case Meaning::constant:
+      return "const";
+    case Meaning::state:
+      return "state";
+    case Meaning::function:
+      return "function";
+    default:
+      return "table";
   }
 }
-
-std::string_view base_word(Base base) {
-  switch (base) {
-    case Base::num: return "num";
-    case Base::integer: return "int";
-    case Base::u32: return "u32";
-    case Base::boolean: return "bool";
-    case Base::text: return "text";
-    case Base::slug: return "slug";
-    default: return "bytes";
-  }
-}
-
-bool is_number(Base base) { return base == Base::num || base == Base::integer || base == Base::u32; }
 
 }  // namespace
 
 std::string with_article(Type type) {
   switch (type) {
-    case Type::num: return "a num";
-    case Type::text: return "a text";
-    case Type::boolean: return "a bool";
-    case Type::bytes: return "bytes";
-    default: return "nothing";
+    case Type::num:
+      return "a num";
+    case Type::text:
+      return "a text";
+    case Type::boolean:
+      return "a bool";
+    case Type::bytes:
+      return "bytes";
+    default:
+      return "nothing";
   }
 }
 
@@ -69,13 +56,28 @@ std::unique_ptr<Module> Checker::run() {
     failed_ = false;
     constant(i);
   }
-  for (StateSyntax& s : syntax_.states) { failed_ = false; state(s); }
+  for (StateSyntax& s : syntax_.states) {
+    failed_ = false;
+    state(s);
+  }
   failed_ = false;
   documents();
-  for (InputSyntax& i : syntax_.inputs) { failed_ = false; input(i); }
-  for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i) { failed_ = false; function(i); }
-  for (OnSyntax& o : syntax_.handlers) { failed_ = false; handler(o); }
-  for (ViewSyntax& v : syntax_.views) { failed_ = false; view(v); }
+  for (InputSyntax& i : syntax_.inputs) {
+    failed_ = false;
+    input(i);
+  }
+  for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i) {
+    failed_ = false;
+    function(i);
+  }
+  for (OnSyntax& o : syntax_.handlers) {
+    failed_ = false;
+    handler(o);
+  }
+  for (ViewSyntax& v : syntax_.views) {
+    failed_ = false;
+    view(v);
+  }
   return std::move(module_);
 }
 
@@ -83,7 +85,8 @@ void Checker::header() {
   module_->name = syntax_.name.text;
   const double v = syntax_.version;
   if (v != std::floor(v) || v < 1 || v > 4294967295.0)
-    complain(syntax_.version_at, "a version is a whole number from 1", "write `module " + syntax_.name.text + " 1`");
+    complain(syntax_.version_at, "a version is a whole number from 1",
+             "write `module " + syntax_.name.text + " 1`");
   else
     module_->version = static_cast<std::uint32_t>(v);
 }
@@ -97,7 +100,10 @@ void Checker::unserved() {
     once = true;
     failed_ = false;
     switch (u.what) {
-      case Unserved::What::table: case Unserved::What::row_view: no_tables(u.at); break;
+      case Unserved::What::table:
+      case Unserved::What::row_view:
+        no_tables(u.at);
+        break;
       case Unserved::What::timer:
         complain(u.at, "this version has no timers yet", "let a client or cron post a message instead");
         break;
@@ -115,8 +121,10 @@ void Checker::declare(const Name& name, Meaning meaning, std::uint32_t index) {
   failed_ = false;
   const auto [found, fresh] = globals_.try_emplace(name.text, Global{meaning, index, name.span});
   if (fresh) return;
-  complain(name.span, "there is already a " + std::string(word_for(found->second.meaning)) + " called `" + name.text + "`",
-           "it is declared on line " + std::to_string(line_of(found->second.span)));
+  complain(
+      name.span,
+      "there is already a " + std::string(word_for(found->second.meaning)) + " called `" + name.text + "`",
+      "it is declared on line " + std::to_string(line_of(found->second.span)));
 }
 
 void Checker::collect() {
@@ -127,11 +135,16 @@ void Checker::collect() {
     std::uint32_t index;
   };
   std::vector<Entry> all;
-  for (std::uint32_t i = 0; i < syntax_.consts.size(); ++i) all.push_back({&syntax_.consts[i].name, Meaning::constant, i});
-  for (std::uint32_t i = 0; i < syntax_.states.size(); ++i) all.push_back({&syntax_.states[i].name, Meaning::state, i});
-  for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i) all.push_back({&syntax_.functions[i].name, Meaning::function, i});
-  for (std::uint32_t i = 0; i < syntax_.tables.size(); ++i) all.push_back({&syntax_.tables[i], Meaning::unknown, i});
-  std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name->span.offset < b.name->span.offset; });
+  for (std::uint32_t i = 0; i < syntax_.consts.size(); ++i)
+    all.push_back({&syntax_.consts[i].name, Meaning::constant, i});
+  for (std::uint32_t i = 0; i < syntax_.states.size(); ++i)
+    all.push_back({&syntax_.states[i].name, Meaning::state, i});
+  for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i)
+    all.push_back({&syntax_.functions[i].name, Meaning::function, i});
+  for (std::uint32_t i = 0; i < syntax_.tables.size(); ++i)
+    all.push_back({&syntax_.tables[i], Meaning::unknown, i});
+  std::sort(all.begin(), all.end(),
+            [](const Entry& a, const Entry& b) { return a.name->span.offset < b.name->span.offset; });
   for (const Entry& e : all) declare(*e.name, e.meaning, e.index);
 
   auto unique = [this](const auto& list, std::string_view what) {
@@ -150,7 +163,8 @@ void Checker::collect() {
   auto at_most = [this](const auto& list, std::size_t most, std::string_view what) {
     failed_ = false;
     if (list.size() > most)
-      complain(list[most].name.span, "a module has at most " + std::to_string(most) + " " + std::string(what), "split the module");
+      complain(list[most].name.span, "a module has at most " + std::to_string(most) + " " + std::string(what),
+               "split the module");
   };
   at_most(syntax_.states, kStatesMax, "states");
   at_most(syntax_.inputs, kInputsMax, "inputs");
@@ -169,157 +183,6 @@ void Checker::enter(Place place, Body& body) {
   loops_ = 0;
 }
 
-// Null after an error, wherever it was reported.
-const Constant* Checker::constant(std::uint32_t index) {
-  ConstSyntax& c = syntax_.consts[index];
-  if (const_visits_[index] == Visit::now) {
-    complain(c.name.span, "`" + c.name.text + "` is made of itself", "a const is made of numbers, texts and other consts");
-    const_visits_[index] = Visit::failed;
-    return nullptr;
-  }
-  if (const_visits_[index] == Visit::no) {
-    // It may be asked for from within another declaration, whose own error must stay possible.
-    const bool outer_failed = failed_;
-    const Place outer_place = place_;
-    Body* const outer_body = body_;
-    const_visits_[index] = Visit::now;
-    failed_ = false;
-    place_ = Place::constant;
-    value(*c.value);
-    if (!failed_ && c.value->type != Type::none && !c.value->constant)
-      complain(c.value->span, "this is not known when the module is compiled", "a const is made of numbers, texts and other consts");
-    const bool good = !failed_ && c.value->constant.has_value();
-    if (const_visits_[index] == Visit::now) const_visits_[index] = good ? Visit::done : Visit::failed;
-    failed_ = outer_failed;
-    place_ = outer_place;
-    body_ = outer_body;
-  }
-  return const_visits_[index] == Visit::done ? &*c.value->constant : nullptr;
-}
-
-std::optional<double> Checker::known_number(ExprPtr& e) {
-  const Place outer = place_;
-  place_ = Place::constant;
-  value(*e);
-  place_ = outer;
-  if (failed_ || e->type == Type::none) return std::nullopt;
-  if (e->type != Type::num) {
-    complain(e->span, "expected a number, and this is " + with_article(e->type));
-    return std::nullopt;
-  }
-  if (!e->constant) {
-    complain(e->span, "this is not known when the module is compiled", "use numbers and consts");
-    return std::nullopt;
-  }
-  return e->constant->number;
-}
-
-std::optional<std::uint32_t> Checker::known_whole(ExprPtr& e, std::uint32_t low, std::uint32_t high, std::string_view what) {
-  const std::optional<double> n = known_number(e);
-  if (!n) return std::nullopt;
-  if (*n != std::floor(*n) || *n < low || *n > high) {
-    complain(e->span, std::string(what) + " is a whole number from " + std::to_string(low) + " to " + std::to_string(high));
-    return std::nullopt;
-  }
-  return static_cast<std::uint32_t>(*n);
-}
-
-std::optional<Slot> Checker::slot(SlotSyntax& s, std::string_view what, std::uint32_t text_max) {
-  Slot out;
-  out.base = s.base;
-  out.optional = s.optional;
-  if (s.range != Range::none) {
-    if (!is_number(s.base)) {
-      complain(s.range_at, "a range is for numbers, and this is a " + std::string(base_word(s.base)),
-               s.base == Base::text || s.base == Base::bytes ? "write `max 100` to bound its size" : "");
-      return std::nullopt;
-    }
-    const std::optional<double> low = known_number(s.low);
-    const std::optional<double> high = low ? known_number(s.high) : std::nullopt;
-    if (!low || !high) return std::nullopt;
-    const Span whole = join(s.low->span, s.high->span);
-    if (*low > *high) {
-      complain(whole, "this range is empty", "write the smaller number first");
-      return std::nullopt;
-    }
-    const double least = s.base == Base::u32 ? 0 : -9007199254740992.0;
-    const double most = s.base == Base::u32 ? 4294967295.0 : 9007199254740992.0;
-    for (const auto& [e, n] : {std::pair(s.low.get(), *low), std::pair(s.high.get(), *high)}) {
-      if (s.base == Base::num || (n == std::floor(n) && n >= least && n <= most)) continue;
-      complain(e->span, number_text(n) + " is no " + std::string(base_word(s.base)),
-               s.base == Base::u32 ? "a u32 is whole, from 0 to 4294967295" : "an int is whole, up to 2^53 either way");
-      return std::nullopt;
-    }
-    out.range = s.range;
-    out.low = *low;
-    out.high = *high;
-  }
-  if (s.max && s.base != Base::text && s.base != Base::bytes) {
-    complain(s.max_at, "`max` is for texts, and this is a " + std::string(base_word(s.base)),
-             is_number(s.base) ? "write `in 0..100` to bound a number" : s.base == Base::slug ? "a slug has 1 to 64 bytes" : "");
-    return std::nullopt;
-  }
-  if (s.base == Base::text) out.max = kDefaultTextMax;
-  if (s.base == Base::bytes) out.max = kBytesMax;
-  if (s.base == Base::slug) out.max = kSlugMax;
-  if (s.max) {
-    const std::optional<std::uint32_t> max = known_whole(s.max, 1, text_max, "the size of " + std::string(what));
-    if (!max) return std::nullopt;
-    out.max = *max;
-  }
-  return out;
-}
-
-void Checker::state(StateSyntax& s) {
-  State out;
-  out.name = s.name.text;
-  if (s.slot.base == Base::bytes) {
-    complain(s.slot.base_at, "a state cannot be bytes", "use text, or keep bytes in a document");
-  }
-  const std::optional<Slot> checked = failed_ ? std::nullopt : slot(s.slot, "a state", kStateTextMax);
-  if (checked) {
-    out.slot = *checked;
-    const Type type = type_of(out.slot.base);
-    Value first;
-    if (s.first) {
-      place_ = Place::constant;
-      expr(*s.first);
-      if (!failed_ && s.first->never) {
-        if (!out.slot.optional) complain(s.first->span, "`" + s.name.text + "` always has a value", "write `?` behind its type to let it have none");
-      } else if (!failed_ && s.first->type != Type::none && s.first->type != type) {
-        complain(s.first->span, "`" + s.name.text + "` is " + with_article(type) + ", and this is " + with_article(s.first->type));
-      } else if (!failed_ && !s.first->constant && s.first->type != Type::none) {
-        complain(s.first->span, "this is not known when the module is compiled", "use numbers, texts and consts");
-      } else if (!failed_ && s.first->constant) {
-        const Constant& c = *s.first->constant;
-        if (type == Type::num) first = Value::number(c.number);
-        else if (type == Type::boolean) first = Value::truth(c.truth);
-        else first = Value::span(module_->text_pool.emplace_back(c.text));
-        // A first value that would be saturated was not meant.
-        Value stored = first;
-        if (narrow(out.slot, stored) != Fault::none || (type == Type::num && stored.num != first.num))
-          complain(s.first->span, "the first value does not fit `" + describe(out.slot) + "`");
-        else
-          out.first = stored;
-      }
-    } else if (!out.slot.optional) {
-      if (type == Type::num) first = Value::number(0);
-      else if (type == Type::boolean) first = Value::truth(false);
-      else first = Value::span(module_->text_pool.emplace_back());
-      Value stored = first;
-      if (narrow(out.slot, stored) != Fault::none || (type == Type::num && stored.num != 0)) {
-        if (type == Type::num)
-          complain(s.name.span, "`" + s.name.text + "` needs a first value", "0 is outside its range; write `= " + number_text(out.slot.low) + "`");
-        else
-          complain(s.name.span, "`" + s.name.text + "` needs a first value", "a slug is never empty; write `= \"a\"`, or `slug?` to have none at first");
-      } else {
-        out.first = stored;
-      }
-    }
-  }
-  module_->states.push_back(std::move(out));
-}
-
 void Checker::documents() {
   if (syntax_.documents.empty()) return;
   if (syntax_.documents.size() > 1)
@@ -329,14 +192,17 @@ void Checker::documents() {
   module_->documents.kind = d.kind;
   if (!d.max) return;
   failed_ = false;
-  if (const auto max = known_whole(d.max, 1, kBytesMax, "the size of a document")) module_->documents.max = *max;
+  if (const auto max = known_whole(d.max, 1, kBytesMax, "the size of a document"))
+    module_->documents.max = *max;
 }
 
 // A field, a parameter or a local must not hide what the module declares.
 bool Checker::hides(const Name& name) {
   const auto found = globals_.find(name.text);
   if (found == globals_.end()) return false;
-  complain(name.span, "`" + name.text + "` hides the " + std::string(word_for(found->second.meaning)) + " of that name", "choose another name");
+  complain(name.span,
+           "`" + name.text + "` hides the " + std::string(word_for(found->second.meaning)) + " of that name",
+           "choose another name");
   return true;
 }
 
@@ -345,7 +211,9 @@ void Checker::input(InputSyntax& i) {
   out.name = i.name.text;
   out.kind = i.kind;
   out.keyed = i.keyed_at.length != 0;
-  if (i.name.text == "start") complain(i.name.span, "an input cannot be called `start`", "`on start` runs when the store is created; choose another name");
+  if (i.name.text == "start")
+    complain(i.name.span, "an input cannot be called `start`",
+             "`on start` runs when the store is created; choose another name");
   if (i.kind == InputKind::text) {
     out.max = kDefaultTextMax;
     if (i.max)
@@ -373,8 +241,10 @@ void Checker::input(InputSyntax& i) {
       break;
     }
     if (body && n + 1 != i.fields.size()) {
-      complain(f.name.span, "a " + std::string(base_word(f.slot.base)) + " field must be the last one",
-               "it is the request's body; use slug for a short name in the query");
+      complain(
+          f.name.span,
+          "a " + std::string(f.slot.base == Base::text ? "text" : "bytes") + " field must be the last one",
+          "it is the request's body; use slug for a short name in the query");
       break;
     }
     const std::optional<Slot> checked = slot(f.slot, "a field", kBytesMax);
@@ -396,7 +266,8 @@ Type Checker::signature_type(const Name& name) {
     return Type::none;
   }
   complain(name.span, t == "bytes" ? "bytes are not passed on" : "there is no type called `" + t + "`",
-           t == "bytes" ? "pass `text(...)` of them, or their size" : "types are num, int, u32, bool, text and slug");
+           t == "bytes" ? "pass `text(...)` of them, or their size"
+                        : "types are num, int, u32, bool, text and slug");
   return Type::none;
 }
 
@@ -408,7 +279,8 @@ void Checker::parameters(std::vector<ParameterSyntax>& list, Body& body) {
       return;
     }
     if (find_local(p.name.text, nullptr)) {
-      complain(p.name.span, "there is already a parameter called `" + p.name.text + "`", "choose another name");
+      complain(p.name.span, "there is already a parameter called `" + p.name.text + "`",
+               "choose another name");
       return;
     }
     const Type type = signature_type(p.type);
@@ -433,12 +305,15 @@ void Checker::function(std::uint32_t index) {
     const Expr& e = *f.body.value;
     if (failed_) return;
     if (!f.result) {
-      if (e.never) return complain(e.span, "`none` is no value here", "declare what the function gives: `: num?`");
+      if (e.never)
+        return complain(e.span, "`none` is no value here", "declare what the function gives: `: num?`");
       f.type = e.type;
       f.known = e.type != Type::none;
       return;
     }
-    if (e.never && !f.partial) return complain(e.span, "`" + f.name.text + "` always gives a value", "write `" + f.result->text + "?` to let it give none");
+    if (e.never && !f.partial)
+      return complain(e.span, "`" + f.name.text + "` always gives a value",
+                      "write `" + f.result->text + "?` to let it give none");
     if (!e.never) wants(e, "`" + f.name.text + "` gives", f.type);
     return;
   }
@@ -452,34 +327,47 @@ void Checker::handler(OnSyntax& o) {
   on_ = &o;
   if (o.start) {
     o.event = 0;
-    if (o.edge != Edge::none) complain(o.edge_at, "`start` is not a key", "write `on start { ... }`");
-    else if (o.line) complain(o.line->span, "`start` brings no text", "write `on start { ... }`");
+    if (o.edge != Edge::none)
+      complain(o.edge_at, "`start` is not a key", "write `on start { ... }`");
+    else if (o.line)
+      complain(o.line->span, "`start` brings no text", "write `on start { ... }`");
   } else {
-    const auto found = std::find_if(syntax_.inputs.begin(), syntax_.inputs.end(), [&](const InputSyntax& i) { return i.name.text == o.name.text; });
+    const auto found = std::find_if(syntax_.inputs.begin(), syntax_.inputs.end(),
+                                    [&](const InputSyntax& i) { return i.name.text == o.name.text; });
     if (found == syntax_.inputs.end()) {
       std::vector<std::string> known{"start"};
       for (const InputSyntax& i : syntax_.inputs) known.push_back(i.name.text);
       const std::string near = nearest(o.name.text, known);
       return complain(o.name.span, "there is no input called `" + o.name.text + "`",
-                      near.empty() ? "declare it: `message " + o.name.text + " { }`, `input key " + o.name.text + "` or `input text " + o.name.text + "`"
+                      near.empty() ? "declare it: `message " + o.name.text + " { }`, `input key " +
+                                         o.name.text + "` or `input text " + o.name.text + "`"
                                    : "did you mean `" + near + "`?");
     }
+    // Of two inputs of one name it is not known which is meant, and that was said.
+    if (std::any_of(found + 1, syntax_.inputs.end(),
+                    [&](const InputSyntax& i) { return i.name.text == o.name.text; }))
+      return;
     input_ = &*found;
     o.input = static_cast<std::uint32_t>(found - syntax_.inputs.begin());
     o.event = event_of(o.input, o.edge == Edge::up);
     const std::string& n = o.name.text;
     if (found->kind == InputKind::key && o.edge == Edge::none)
-      return complain(o.name.span, "say which edge of the key `" + n + "`", "write `on " + n + " down { ... }` or `on " + n + " up { ... }`");
+      return complain(o.name.span, "say which edge of the key `" + n + "`",
+                      "write `on " + n + " down { ... }` or `on " + n + " up { ... }`");
     if (found->kind != InputKind::key && o.edge != Edge::none)
-      return complain(o.edge_at, "`" + n + "` is not a key", "only a key has edges; write `on " + n + " { ... }`");
+      return complain(o.edge_at, "`" + n + "` is not a key",
+                      "only a key has edges; write `on " + n + " { ... }`");
     if (found->kind != InputKind::text && o.line)
-      return complain(o.line->span, "`" + n + "` is not a text input", found->kind == InputKind::message ? "its fields have their names here" : "only a text input brings a text");
+      return complain(o.line->span, "`" + n + "` is not a text input",
+                      found->kind == InputKind::message ? "its fields have their names here"
+                                                        : "only a text input brings a text");
     if (o.line && hides(*o.line)) return;
   }
   for (const OnSyntax& other : syntax_.handlers) {
     if (&other == &o) break;
     if (other.name.text == o.name.text && other.edge == o.edge)
-      return complain(o.name.span, "this event has a handler already", "it is on line " + std::to_string(line_of(other.name.span)));
+      return complain(o.name.span, "this event has a handler already",
+                      "it is on line " + std::to_string(line_of(other.name.span)));
   }
   if (!failed_) block(o.body.block);
 }
@@ -490,7 +378,8 @@ void Checker::view(ViewSyntax& v) {
   out.name = v.name.text;
   for (const ParameterSyntax& p : v.parameters)
     if (p.name.text == "from" || p.name.text == "count" || p.name.text == "after")
-      complain(p.name.span, "a parameter of a view cannot be called `" + p.name.text + "`", "that name is kept for pages; choose another");
+      complain(p.name.span, "a parameter of a view cannot be called `" + p.name.text + "`",
+               "that name is kept for pages; choose another");
   parameters(v.parameters, v.body);
   if (failed_ || v.of_rows) return;
   v.result = signature_type(v.type);
@@ -501,7 +390,12 @@ void Checker::view(ViewSyntax& v) {
   for (std::size_t n = 0; n < v.parameters.size() && n < v.body.locals.size(); ++n) {
     const std::string& t = v.parameters[n].type.text;
     Parameter p{v.parameters[n].name.text, {}};
-    p.slot.base = t == "int" ? Base::integer : t == "u32" ? Base::u32 : t == "bool" ? Base::boolean : t == "text" ? Base::text : t == "slug" ? Base::slug : Base::num;
+    p.slot.base = t == "int"    ? Base::integer
+                  : t == "u32"  ? Base::u32
+                  : t == "bool" ? Base::boolean
+                  : t == "text" ? Base::text
+                  : t == "slug" ? Base::slug
+                                : Base::num;
     if (p.slot.base == Base::text) p.slot.max = kDefaultTextMax;
     if (p.slot.base == Base::slug) p.slot.max = kSlugMax;
     out.parameters.push_back(std::move(p));

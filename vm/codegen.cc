@@ -23,11 +23,13 @@ bool writes_early(const Expr& e) {
 
 }  // namespace
 
-void generate(std::string_view source, const Syntax& syntax, Module& module, std::vector<Complaint>& complaints) {
+void generate(std::string_view source, const Syntax& syntax, Module& module,
+              std::vector<Complaint>& complaints) {
   Generator(source, syntax, module, complaints).run();
 }
 
-Generator::Generator(std::string_view source, const Syntax& syntax, Module& module, std::vector<Complaint>& complaints)
+Generator::Generator(std::string_view source, const Syntax& syntax, Module& module,
+                     std::vector<Complaint>& complaints)
     : syntax_(syntax), module_(module), complaints_(complaints) {
   line_starts_.push_back(0);
   for (std::uint32_t i = 0; i < source.size(); ++i)
@@ -40,7 +42,8 @@ void Generator::at(Span span) {
 }
 
 std::uint16_t Generator::number_index(double n) {
-  const auto [entry, fresh] = numbers_.try_emplace(std::bit_cast<std::uint64_t>(n), static_cast<std::uint16_t>(module_.numbers.size()));
+  const auto [entry, fresh] = numbers_.try_emplace(std::bit_cast<std::uint64_t>(n),
+                                                   static_cast<std::uint16_t>(module_.numbers.size()));
   if (fresh) module_.numbers.push_back(n);
   return entry->second;
 }
@@ -55,7 +58,8 @@ void Generator::run() {
   for (const FnSyntax& f : syntax_.functions) function(f);
   std::vector<const OnSyntax*> handlers;
   for (const OnSyntax& o : syntax_.handlers) handlers.push_back(&o);
-  std::sort(handlers.begin(), handlers.end(), [](const OnSyntax* a, const OnSyntax* b) { return a->event < b->event; });
+  std::sort(handlers.begin(), handlers.end(),
+            [](const OnSyntax* a, const OnSyntax* b) { return a->event < b->event; });
   for (const OnSyntax* o : handlers) handler(*o);
   for (std::size_t i = 0; i < syntax_.views.size(); ++i) view(syntax_.views[i], i);
 }
@@ -65,6 +69,7 @@ void Generator::begin(const Body& body, std::size_t parameters) {
   locals_.assign(body.locals.size(), Reg{});
   scope_.clear();
   absent_ = nullptr;
+  none_ = nullptr;
   in_partial_ = false;
   // One at a time, in order: the first registers are the parameters.
   std::vector<Type> types;
@@ -75,9 +80,11 @@ void Generator::begin(const Body& body, std::size_t parameters) {
 
 void Generator::finish(Function& function, const Name& name, std::string_view what) {
   if (code_.too_many_registers())
-    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 200 registers", "move parts of it into functions"});
+    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 200 registers",
+                           "move parts of it into functions"});
   else if (code_.too_long())
-    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 65535 instructions", "move parts of it into functions"});
+    complaints_.push_back({name.span, "this " + std::string(what) + " needs more than 65535 instructions",
+                           "move parts of it into functions"});
   std::vector<std::uint32_t> lines;
   code_.move_to(function, lines);
   module_.lines.push_back(std::move(lines));
@@ -152,8 +159,11 @@ void Generator::block(const Block& statements) {
 void Generator::statement(const Stmt& s) {
   at(s.at);
   switch (s.kind) {
-    case StmtKind::let: case StmtKind::var: return local(s);
-    case StmtKind::assign: return assign(s);
+    case StmtKind::let:
+    case StmtKind::var:
+      return local(s);
+    case StmtKind::assign:
+      return assign(s);
     case StmtKind::call: {
       const Expr& e = *s.value;
       const Window window = arguments(e.args);
@@ -166,8 +176,10 @@ void Generator::statement(const Stmt& s) {
       code_.bind(next);
       return;
     }
-    case StmtKind::branch: return branch(s);
-    case StmtKind::count_loop: return count_loop(s);
+    case StmtKind::branch:
+      return branch(s);
+    case StmtKind::count_loop:
+      return count_loop(s);
     case StmtKind::check: {
       Label good;
       branch_on(*s.value, true, good);
@@ -175,11 +187,21 @@ void Generator::statement(const Stmt& s) {
       code_.bind(good);
       return;
     }
-    case StmtKind::fail: return fail(s);
-    case StmtKind::reply_value: case StmtKind::reply_record: case StmtKind::reply_nothing: return reply(s);
-    case StmtKind::give: return give(s);
-    case StmtKind::append: case StmtKind::splice: case StmtKind::delete_document: return write_document(s);
-    case StmtKind::row_loop: case StmtKind::table_write: return;
+    case StmtKind::fail:
+      return fail(s);
+    case StmtKind::reply_value:
+    case StmtKind::reply_record:
+    case StmtKind::reply_nothing:
+      return reply(s);
+    case StmtKind::give:
+      return give(s);
+    case StmtKind::append:
+    case StmtKind::splice:
+    case StmtKind::delete_document:
+      return write_document(s);
+    case StmtKind::row_loop:
+    case StmtKind::table_write:
+      return;
   }
 }
 
@@ -218,18 +240,16 @@ void Generator::assign(const Stmt& s) {
       arithmetic(*s.op, r.number, before.number, by.number);
     } else {
       // `s = if c then x else none`: what has no value clears the state.
-      Label absent, end;
-      Label* const outer = absent_;
-      const bool clears = s.value->absent && t.absent && s.value->kind == ExprKind::conditional;
-      if (clears) absent_ = &absent;
+      Label none, end;
+      if (t.absent) none_ = &none;
       r = operand(*s.value);
-      absent_ = outer;
+      none_ = nullptr;
       at(s.at);
       code_.emit_x(Op::sets, r.number, t.index);
       release(r);
-      if (!clears) return;
+      if (none.uses.empty()) return;
       code_.jump(end);
-      code_.bind(absent);
+      code_.bind(none);
       code_.emit_x(Op::clrs, 0, t.index);
       code_.bind(end);
       return;
@@ -315,10 +335,7 @@ void Generator::fail(const Stmt& s) {
 void Generator::cell(const Cell& c) {
   const std::uint16_t name = text_index(c.name.text);
   Label absent, end;
-  Label* const outer = absent_;
-  absent_ = &absent;
-  const Reg r = operand(*c.value);
-  absent_ = outer;
+  const Reg r = with_absent(absent, [&] { return operand(*c.value); });
   code_.emit_x(Op::jfld, r.number, name);
   release(r);
   if (absent.uses.empty()) return;
@@ -374,7 +391,9 @@ void Generator::give(const Stmt& s) {
 
 void Generator::write_document(const Stmt& s) {
   switch (s.kind) {
-    case StmtKind::delete_document: code_.emit(Op::docdel); break;
+    case StmtKind::delete_document:
+      code_.emit(Op::docdel);
+      break;
     case StmtKind::splice: {
       const unsigned first = code_.take_window({Type::num, Type::num, s.value->type});
       into(*s.first, first);

@@ -1,7 +1,8 @@
 // The code generator's state: the constants of the module and the function being written.
 //
-// An expression is told where its value goes, so that nothing is moved into windows afterwards. What may be absent
-// jumps to `absent_`, where the nearest `??`, `has`, cell or `?` function takes over; without one the event fails.
+// An expression is told where its value goes, so that nothing is moved into windows afterwards. What may be
+// absent jumps to `absent_`, where the nearest `??`, `has`, cell or `?` function takes over; without one the
+// event fails.
 #pragma once
 #include <map>
 #include <optional>
@@ -18,7 +19,8 @@ namespace sluice::vm {
 // Thread: one compilation.
 class Generator {
  public:
-  Generator(std::string_view source, const Syntax& syntax, Module& module, std::vector<Complaint>& complaints);
+  Generator(std::string_view source, const Syntax& syntax, Module& module,
+            std::vector<Complaint>& complaints);
   void run();
 
  private:
@@ -29,7 +31,7 @@ class Generator {
   };
   struct Window {
     unsigned first = 0;
-    std::size_t owned = 0;   // how many to free
+    std::size_t owned = 0;  // how many to free
   };
 
   // --- expressions (codegen_expr.cc)
@@ -37,7 +39,9 @@ class Generator {
   void into(const Expr& e, unsigned target) { value(e, target); }
   Reg value(const Expr& e, std::optional<unsigned> target);
   Reg destination(std::optional<unsigned> target, Type type);
-  void release(Reg r) { if (r.owned) code_.free(r.number); }
+  void release(Reg r) {
+    if (r.owned) code_.free(r.number);
+  }
   Reg constant(const Constant& c, std::optional<unsigned> target);
   Reg name(const Expr& e, std::optional<unsigned> target);
   Reg call(const Expr& e, std::optional<unsigned> target);
@@ -52,6 +56,18 @@ class Generator {
   void number_constant(double n, unsigned target);
   void text_constant(const std::string& text, unsigned target);
   void may_be_absent(bool partial);
+  // Evaluates with what is absent, or `none`, going to `to`.
+  template <class Evaluate>
+  auto with_absent(Label& to, Evaluate evaluate) {
+    Label* const outer_absent = absent_;
+    Label* const outer_none = none_;
+    absent_ = &to;
+    none_ = nullptr;
+    const auto result = evaluate();
+    absent_ = outer_absent;
+    none_ = outer_none;
+    return result;
+  }
   // Goes to `to` when `e` is `wanted`, else on.
   void branch_on(const Expr& e, bool wanted, Label& to);
   void branch_on_has(const Expr& e, bool wanted, Label& to);
@@ -89,9 +105,10 @@ class Generator {
 
   // The function being written.
   FunctionCode code_;
-  std::vector<Reg> locals_;        // by Body::locals
+  std::vector<Reg> locals_;  // by Body::locals
   std::vector<std::uint32_t> scope_;
   Label* absent_ = nullptr;
+  Label* none_ = nullptr;  // where a written `none` goes when that is elsewhere: `s = if c then x else none`
   bool in_partial_ = false;
 };
 

@@ -42,13 +42,18 @@ void Generator::number_constant(double n, unsigned target) {
     code_.emit_x(Op::numk, target, number_index(n));
 }
 
-void Generator::text_constant(const std::string& text, unsigned target) { code_.emit_x(Op::textk, target, text_index(text)); }
+void Generator::text_constant(const std::string& text, unsigned target) {
+  code_.emit_x(Op::textk, target, text_index(text));
+}
 
 Generator::Reg Generator::constant(const Constant& c, std::optional<unsigned> target) {
   const Reg to = destination(target, c.type);
-  if (c.type == Type::num) number_constant(c.number, to.number);
-  else if (c.type == Type::boolean) code_.emit(Op::boolean, to.number, c.truth ? 1 : 0);
-  else text_constant(c.text, to.number);
+  if (c.type == Type::num)
+    number_constant(c.number, to.number);
+  else if (c.type == Type::boolean)
+    code_.emit(Op::boolean, to.number, c.truth ? 1 : 0);
+  else
+    text_constant(c.text, to.number);
   return to;
 }
 
@@ -56,14 +61,24 @@ Generator::Reg Generator::value(const Expr& e, std::optional<unsigned> target) {
   at(e.at);
   if (e.constant) return constant(*e.constant, target);
   switch (e.kind) {
-    case ExprKind::name: case ExprKind::member: return name(e, target);
-    case ExprKind::call: return call(e, target);
-    case ExprKind::binary: return binary(e, target);
-    case ExprKind::coalesce: return coalesce(e, target);
-    case ExprKind::conditional: return conditional(e, target);
-    case ExprKind::logical_and: case ExprKind::logical_or: return logical(e, target);
-    case ExprKind::joined: return joined(e, target);
-    case ExprKind::negate: case ExprKind::logical_not: {
+    case ExprKind::name:
+    case ExprKind::member:
+      return name(e, target);
+    case ExprKind::call:
+      return call(e, target);
+    case ExprKind::binary:
+      return binary(e, target);
+    case ExprKind::coalesce:
+      return coalesce(e, target);
+    case ExprKind::conditional:
+      return conditional(e, target);
+    case ExprKind::logical_and:
+    case ExprKind::logical_or:
+      return logical(e, target);
+    case ExprKind::joined:
+      return joined(e, target);
+    case ExprKind::negate:
+    case ExprKind::logical_not: {
       const Reg from = operand(*e.args[0]);
       release(from);
       const Reg to = destination(target, e.type);
@@ -82,9 +97,15 @@ Generator::Reg Generator::value(const Expr& e, std::optional<unsigned> target) {
       return to;
     }
     case ExprKind::none:
-      if (absent_) code_.jump(*absent_);
+      if (none_)
+        code_.jump(*none_);
+      else if (absent_)
+        code_.jump(*absent_);
+      else
+        code_.end(Op::fail, kNoRegister, static_cast<unsigned>(Fault::not_found));
       return {target.value_or(0), false};
-    default: return {target.value_or(0), false};
+    default:
+      return {target.value_or(0), false};
   }
 }
 
@@ -97,11 +118,21 @@ Generator::Reg Generator::name(const Expr& e, std::optional<unsigned> target) {
   }
   const Reg to = destination(target, e.type);
   switch (e.meaning) {
-    case Meaning::field: code_.emit_x(Op::field, to.number, e.index); break;
-    case Meaning::now: code_.emit(Op::now, to.number); break;
-    case Meaning::seq: code_.emit(Op::seq, to.number); break;
-    case Meaning::doc_key: code_.emit(Op::dockey, to.number); break;
-    case Meaning::doc_revision: code_.emit(Op::docrev, to.number); break;
+    case Meaning::field:
+      code_.emit_x(Op::field, to.number, e.index);
+      break;
+    case Meaning::now:
+      code_.emit(Op::now, to.number);
+      break;
+    case Meaning::seq:
+      code_.emit(Op::seq, to.number);
+      break;
+    case Meaning::doc_key:
+      code_.emit(Op::dockey, to.number);
+      break;
+    case Meaning::doc_revision:
+      code_.emit(Op::docrev, to.number);
+      break;
     case Meaning::doc:
       code_.emit(Op::doc, to.number);
       may_be_absent(true);
@@ -110,7 +141,8 @@ Generator::Reg Generator::name(const Expr& e, std::optional<unsigned> target) {
       code_.emit_x(Op::gets, to.number, e.index);
       may_be_absent(e.absent);
       break;
-    default: break;
+    default:
+      break;
   }
   return to;
 }
@@ -179,10 +211,7 @@ Generator::Reg Generator::binary(const Expr& e, std::optional<unsigned> target) 
 Generator::Reg Generator::coalesce(const Expr& e, std::optional<unsigned> target) {
   const Reg to = destination(target, e.type);
   Label absent, end;
-  Label* const outer = absent_;
-  absent_ = &absent;
-  into(*e.args[0], to.number);
-  absent_ = outer;
+  with_absent(absent, [&] { return value(*e.args[0], to.number); });
   code_.jump(end);
   code_.bind(absent);
   into(*e.args[1], to.number);
@@ -237,8 +266,10 @@ Generator::Reg Generator::joined(const Expr& e, std::optional<unsigned> target) 
     }
   }
   auto put = [&](const Part& p, unsigned to) {
-    if (p.value) text_part(*p.value, to);
-    else text_constant(p.text, to);
+    if (p.value)
+      text_part(*p.value, to);
+    else
+      text_constant(p.text, to);
   };
   if (parts.size() == 1) {
     const Reg to = destination(target, Type::text);
@@ -246,7 +277,7 @@ Generator::Reg Generator::joined(const Expr& e, std::optional<unsigned> target) 
     return to;
   }
   std::size_t done = 0;
-  std::optional<unsigned> before;   // what is joined so far
+  std::optional<unsigned> before;  // what is joined so far
   while (true) {
     const std::size_t n = std::min(kJoinedAtOnce, parts.size() - done + (before ? 1 : 0));
     const unsigned first = code_.take_window(std::vector<Type>(n, Type::text));
@@ -270,18 +301,14 @@ Generator::Reg Generator::joined(const Expr& e, std::optional<unsigned> target) 
 void Generator::branch_on_has(const Expr& e, bool wanted, Label& to) {
   const Expr& of = *e.args[0];
   Label no;
-  Label* const outer = absent_;
-  absent_ = wanted ? &no : &to;
-  if (of.meaning == Meaning::doc) {
+  release(with_absent(wanted ? no : to, [&] {
+    if (of.meaning != Meaning::doc) return operand(of);
     // Whether there is a document is known without reading it.
-    const unsigned r = code_.take(of.type);
-    code_.emit(Op::doc, r, 1);
+    const Reg r{code_.take(of.type), true};
+    code_.emit(Op::doc, r.number, 1);
     may_be_absent(true);
-    code_.free(r);
-  } else {
-    release(operand(of));
-  }
-  absent_ = outer;
+    return r;
+  }));
   if (!wanted) return;
   code_.jump(to);
   code_.bind(no);
@@ -293,9 +320,13 @@ void Generator::branch_on(const Expr& e, bool wanted, Label& to) {
     return;
   }
   switch (e.kind) {
-    case ExprKind::logical_not: return branch_on(*e.args[0], !wanted, to);
-    case ExprKind::has: at(e.at); return branch_on_has(e, wanted, to);
-    case ExprKind::logical_and: case ExprKind::logical_or: {
+    case ExprKind::logical_not:
+      return branch_on(*e.args[0], !wanted, to);
+    case ExprKind::has:
+      at(e.at);
+      return branch_on_has(e, wanted, to);
+    case ExprKind::logical_and:
+    case ExprKind::logical_or: {
       // `and` is false, and `or` true, as soon as one side is.
       const bool decides = e.kind == ExprKind::logical_or;
       if (decides == wanted) {
@@ -317,13 +348,17 @@ void Generator::branch_on(const Expr& e, bool wanted, Label& to) {
         release(right);
         const unsigned r = code_.take(Type::boolean);
         const Type type = e.args[0]->type;
-        code_.emit(type == Type::num ? Op::eqn : type == Type::text ? Op::eqt : Op::eqb, r, left.number, right.number);
+        code_.emit(type == Type::num    ? Op::eqn
+                   : type == Type::text ? Op::eqt
+                                        : Op::eqb,
+                   r, left.number, right.number);
         code_.refer(wanted ? Op::jf : Op::jt, r, to);
         code_.free(r);
         return;
       }
       break;
-    default: break;
+    default:
+      break;
   }
   const Reg r = operand(e);
   code_.refer(wanted ? Op::jt : Op::jf, r.number, to);

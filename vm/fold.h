@@ -9,7 +9,7 @@ namespace sluice::vm {
 
 struct Folded {
   std::optional<Constant> value;
-  std::string_view problem;      // why there never is a value: "this divides by zero"
+  std::string_view problem;  // why there never is a value: "this divides by zero"
 };
 
 // By the machine's rules: finite, no -0, `%` and `div` floor.

@@ -45,7 +45,9 @@ class FunctionCode {
   // `types.size()` consecutive ones.
   unsigned take_window(const std::vector<Type>& types);
   void free(unsigned r) { used_[r] = false; }
-  void free_window(unsigned first, std::size_t n) { for (std::size_t i = 0; i < n; ++i) free(first + static_cast<unsigned>(i)); }
+  void free_window(unsigned first, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) free(first + static_cast<unsigned>(i));
+  }
 
   // More than the machine can hold; what was emitted means nothing then.
   bool too_many_registers() const { return too_many_registers_; }

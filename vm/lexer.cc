@@ -9,10 +9,10 @@ namespace sluice::vm {
 namespace {
 
 constexpr std::array<std::string_view, 39> kWords = {
-    "above", "and",    "below", "by",     "check",  "const",  "delete", "desc",   "documents", "else",
-    "fail",  "false",  "fn",    "for",    "from",   "has",    "if",     "in",     "input",     "insert",
-    "keyed", "let",    "limit", "message", "module", "none",  "not",    "on",     "or",        "put",
-    "reply", "return", "splice", "state", "table",  "then",   "to",     "true",   "update"};
+    "above", "and",    "below",  "by",      "check",  "const", "delete", "desc", "documents", "else",
+    "fail",  "false",  "fn",     "for",     "from",   "has",   "if",     "in",   "input",     "insert",
+    "keyed", "let",    "limit",  "message", "module", "none",  "not",    "on",   "or",        "put",
+    "reply", "return", "splice", "state",   "table",  "then",  "to",     "true", "update"};
 constexpr std::array<std::string_view, 4> kMoreWords = {"append", "var", "view", "where"};
 
 struct Unit {
@@ -64,7 +64,9 @@ class Lexer {
   }
 
  private:
-  char peek(std::size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  char peek(std::size_t ahead = 0) const {
+    return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0';
+  }
 
   Token& add(Tok kind, std::size_t from) {
     Token& t = out_.emplace_back();
@@ -89,7 +91,8 @@ class Lexer {
         fresh_line_ = true;
         // A text ends on its line, and so does what is inserted in it.
         if (!depths_.empty()) {
-          error(text_starts_.back(), 1, "this text does not end on its line", "close it with `\"`; `\\n` is a line feed");
+          error(text_starts_.back(), 1, "this text does not end on its line",
+                "close it with `\"`; `\\n` is a line feed");
           depths_.clear();
           text_starts_.clear();
         }
@@ -108,7 +111,8 @@ class Lexer {
     skip_space();
     if (at_ >= source_.size()) {
       if (!depths_.empty()) {
-        error(text_starts_.back(), 1, "this text does not end on its line", "close it with `\"`; `\\n` is a line feed");
+        error(text_starts_.back(), 1, "this text does not end on its line",
+              "close it with `\"`; `\\n` is a line feed");
         depths_.clear();
         text_starts_.clear();
       }
@@ -173,7 +177,8 @@ class Lexer {
     while (is_letter(peek()) || is_digit(peek())) ++at_;
     const std::string_view unit = source_.substr(unit_at, at_ - unit_at);
     if (!unit.empty()) {
-      const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return u.name == unit; });
+      const auto found =
+          std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return u.name == unit; });
       if (found == kUnits.end()) {
         error(unit_at, unit.size(), "there is no unit `" + std::string(unit) + "`",
               "units are ms, s, min, h, d, KiB and MiB");
@@ -191,7 +196,8 @@ class Lexer {
     add(Tok::number, from).number = value;
   }
 
-  // Reads from behind the quote, or behind the brace that ends an insertion, to the end or the next insertion.
+  // Reads from behind the quote, or behind the brace that ends an insertion, to the end or the next
+  // insertion.
   void text(std::size_t from, bool inserted, std::size_t start = 0) {
     if (!inserted) start = from;
     std::string value;
@@ -231,6 +237,7 @@ class Lexer {
       if (c != '\r' || peek(1) != '\n') value += c;
       ++at_;
     }
+    if (!text_starts_.empty()) start = text_starts_.front();
     error(start, 1, "this text does not end on its line", "close it with `\"`; `\\n` is a line feed");
     depths_.clear();
     text_starts_.clear();
@@ -240,13 +247,25 @@ class Lexer {
     const std::size_t from = at_++;
     const char c = peek();
     switch (c) {
-      case 'n': value += '\n'; break;
-      case 't': value += '\t'; break;
-      case '"': case '\\': case '{': case '}': value += c; break;
-      case 'u': return unicode(value, from);
+      case 'n':
+        value += '\n';
+        break;
+      case 't':
+        value += '\t';
+        break;
+      case '"':
+      case '\\':
+      case '{':
+      case '}':
+        value += c;
+        break;
+      case 'u':
+        return unicode(value, from);
       default: {
         std::size_t length = 2;
-        while (from + length < source_.size() && (static_cast<unsigned char>(source_[from + length]) & 0xc0) == 0x80) ++length;
+        while (from + length < source_.size() &&
+               (static_cast<unsigned char>(source_[from + length]) & 0xc0) == 0x80)
+          ++length;
         if (from + length > source_.size() || c == '\n') length = 1;
         error(from, length, "there is no escape `" + std::string(source_.substr(from, length)) + "`",
               "escapes are \\n \\t \\\" \\\\ \\{ \\} and \\u{1F600}");
@@ -268,10 +287,14 @@ class Lexer {
       for (; digits < 7; ++digits) {
         const char d = peek();
         int v = 0;
-        if (is_digit(d)) v = d - '0';
-        else if (d >= 'a' && d <= 'f') v = d - 'a' + 10;
-        else if (d >= 'A' && d <= 'F') v = d - 'A' + 10;
-        else break;
+        if (is_digit(d))
+          v = d - '0';
+        else if (d >= 'a' && d <= 'f')
+          v = d - 'a' + 10;
+        else if (d >= 'A' && d <= 'F')
+          v = d - 'A' + 10;
+        else
+          break;
         c = c * 16 + static_cast<std::uint32_t>(v);
         ++at_;
       }
@@ -300,21 +323,31 @@ class Lexer {
       std::string_view text;
       Tok kind;
     };
-    static constexpr Symbol kSymbols[] = {
-        {"??", Tok::coalesce}, {"..", Tok::dotdot},        {"+=", Tok::plus_assign},  {"-=", Tok::minus_assign},
-        {"*=", Tok::star_assign}, {"/=", Tok::slash_assign}, {"==", Tok::eq},         {"!=", Tok::ne},
-        {"<=", Tok::le},       {">=", Tok::ge},            {"{", Tok::lbrace},        {"}", Tok::rbrace},
-        {"(", Tok::lparen},    {")", Tok::rparen},         {"[", Tok::lbracket},      {"]", Tok::rbracket},
-        {",", Tok::comma},     {":", Tok::colon},          {".", Tok::dot},           {"?", Tok::question},
-        {"=", Tok::assign},    {"<", Tok::lt},             {">", Tok::gt},            {"+", Tok::plus},
-        {"-", Tok::minus},     {"*", Tok::star},           {"/", Tok::slash},         {"%", Tok::percent}};
+    static constexpr Symbol kSymbols[] = {{"??", Tok::coalesce},    {"..", Tok::dotdot},
+                                          {"+=", Tok::plus_assign}, {"-=", Tok::minus_assign},
+                                          {"*=", Tok::star_assign}, {"/=", Tok::slash_assign},
+                                          {"==", Tok::eq},          {"!=", Tok::ne},
+                                          {"<=", Tok::le},          {">=", Tok::ge},
+                                          {"{", Tok::lbrace},       {"}", Tok::rbrace},
+                                          {"(", Tok::lparen},       {")", Tok::rparen},
+                                          {"[", Tok::lbracket},     {"]", Tok::rbracket},
+                                          {",", Tok::comma},        {":", Tok::colon},
+                                          {".", Tok::dot},          {"?", Tok::question},
+                                          {"=", Tok::assign},       {"<", Tok::lt},
+                                          {">", Tok::gt},           {"+", Tok::plus},
+                                          {"-", Tok::minus},        {"*", Tok::star},
+                                          {"/", Tok::slash},        {"%", Tok::percent}};
     struct Foreign {
       std::string_view text, hint;
     };
-    static constexpr Foreign kForeign[] = {
-        {"&&", "write `and`"},  {"||", "write `or`"}, {"!", "write `not`"}, {";", "statements need no semicolons"},
-        {"'", "texts are written in double quotes"},  {"#", "a comment starts with `//`"},
-        {"&", "write `and`"},   {"|", "write `or`"}};
+    static constexpr Foreign kForeign[] = {{"&&", "write `and`"},
+                                           {"||", "write `or`"},
+                                           {"!", "write `not`"},
+                                           {";", "statements need no semicolons"},
+                                           {"'", "texts are written in double quotes"},
+                                           {"#", "a comment starts with `//`"},
+                                           {"&", "write `and`"},
+                                           {"|", "write `or`"}};
     const std::string_view rest = source_.substr(from);
     for (const Symbol& s : kSymbols) {
       if (!rest.starts_with(s.text)) continue;
@@ -341,7 +374,9 @@ class Lexer {
       error(from, what.size(), "a byte order mark cannot be here", "save the file as UTF-8 without one");
     else
       error(from, what.size(), "`" + std::string(what) + "` cannot be here",
-            static_cast<unsigned char>(what[0]) >= 0x80 ? "names are made of A-Z a-z 0-9 and _; other letters stand in texts" : "");
+            static_cast<unsigned char>(what[0]) >= 0x80
+                ? "names are made of A-Z a-z 0-9 and _; other letters stand in texts"
+                : "");
   }
 
   std::string_view source_;

@@ -66,10 +66,10 @@ inline std::uint8_t a_of(Word w) { return static_cast<std::uint8_t>(w >> 8); }
 inline std::uint8_t b_of(Word w) { return static_cast<std::uint8_t>(w >> 16); }
 inline std::uint8_t c_of(Word w) { return static_cast<std::uint8_t>(w >> 24); }
 inline std::uint16_t x_of(Word w) { return static_cast<std::uint16_t>(w >> 16); }
-inline Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
+constexpr Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
   return static_cast<Word>(op) | a << 8 | b << 16 | c << 24;
 }
-inline Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
+constexpr Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
 
 // Fuel of one run, under cost model 1: callees, language functions and bytes aside.
 std::uint32_t flat_fuel(Op op);

@@ -1,4 +1,4 @@
-// What the two halves of the parser share: the place in the tokens, and how to complain.
+// What the parts of the parser share: the place in the tokens, and how to complain.
 #pragma once
 #include <string>
 #include <string_view>
@@ -26,9 +26,19 @@ class ParserBase {
   bool at(Tok kind) const { return token().kind == kind; }
   static bool is_word(const Token& t) { return t.kind == Tok::name || t.kind == Tok::word; }
   bool at_word(std::string_view text) const { return is_word(token()) && token().text == text; }
-  void advance() { if (at_ + 1 < tokens_.size()) ++at_; }
-  bool accept(Tok kind) { if (!at(kind)) return false; advance(); return true; }
-  bool accept_word(std::string_view text) { if (!at_word(text)) return false; advance(); return true; }
+  void advance() {
+    if (at_ + 1 < tokens_.size()) ++at_;
+  }
+  bool accept(Tok kind) {
+    if (!at(kind)) return false;
+    advance();
+    return true;
+  }
+  bool accept_word(std::string_view text) {
+    if (!at_word(text)) return false;
+    advance();
+    return true;
+  }
   Span last() const { return at_ == 0 ? Span{} : tokens_[at_ - 1].span; }
 
   // The first complaint of a declaration counts; the parser then unwinds without further ones.
@@ -105,6 +115,30 @@ class ExprParser : public ParserBase {
   bool arguments(Expr& to, Tok close, std::string_view what);
   void query_clauses();
   bool at_query_clause() const;
+};
+
+class StmtParser : public ExprParser {
+ public:
+  using ExprParser::ExprParser;
+
+ protected:
+  bool unindented() const;
+  bool starts_declaration() const;
+  Block block(Span* end = nullptr);
+
+ private:
+  StmtPtr start(StmtKind kind);
+  StmtPtr statement();
+  StmtPtr local();
+  StmtPtr insert();
+  ExprPtr condition();
+  StmtPtr branch();
+  StmtPtr loop();
+  StmtPtr check();
+  StmtPtr reply();
+  StmtPtr splice();
+  StmtPtr assignment();
+  bool starts_expression() const;
 };
 
 }  // namespace sluice::vm

@@ -121,13 +121,20 @@ ExprPtr ExprParser::logical_not() {
 namespace {
 std::optional<Operator> comparison_of(Tok kind) {
   switch (kind) {
-    case Tok::eq: return Operator::eq;
-    case Tok::ne: return Operator::ne;
-    case Tok::lt: return Operator::lt;
-    case Tok::le: return Operator::le;
-    case Tok::gt: return Operator::gt;
-    case Tok::ge: return Operator::ge;
-    default: return std::nullopt;
+    case Tok::eq:
+      return Operator::eq;
+    case Tok::ne:
+      return Operator::ne;
+    case Tok::lt:
+      return Operator::lt;
+    case Tok::le:
+      return Operator::le;
+    case Tok::gt:
+      return Operator::gt;
+    case Tok::ge:
+      return Operator::ge;
+    default:
+      return std::nullopt;
   }
 }
 }  // namespace
@@ -140,7 +147,8 @@ ExprPtr ExprParser::comparison() {
   advance();
   ExprPtr e = binary(ExprKind::binary, std::move(left), op_at, sum());
   e->op = *op;
-  if (comparison_of(token().kind)) complain(token().span, "comparisons do not chain", "write `a < b and b < c`");
+  if (comparison_of(token().kind))
+    complain(token().span, "comparisons do not chain", "write `a < b and b < c`");
   return e;
 }
 
@@ -159,7 +167,9 @@ ExprPtr ExprParser::sum() {
 ExprPtr ExprParser::product() {
   ExprPtr left = unary();
   while ((at(Tok::star) || at(Tok::slash) || at(Tok::percent)) && !failed_) {
-    const Operator op = at(Tok::star) ? Operator::multiply : at(Tok::slash) ? Operator::divide : Operator::modulo;
+    const Operator op = at(Tok::star)    ? Operator::multiply
+                        : at(Tok::slash) ? Operator::divide
+                                         : Operator::modulo;
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::binary, std::move(left), op_at, unary());
@@ -193,7 +203,8 @@ ExprPtr ExprParser::path() {
     member->at = word.span;
     member->text = word.text;
     member->depth = static_cast<std::uint16_t>(e->depth + 1);
-    if (member->depth > 2 * kDepthMax) complain(word.span, "this expression is too long", "give parts of it names with `let`");
+    if (member->depth > 2 * kDepthMax)
+      complain(word.span, "this expression is too long", "give parts of it names with `let`");
     member->args.push_back(std::move(e));
     e = std::move(member);
   }
@@ -215,7 +226,8 @@ ExprPtr ExprParser::primary() {
       advance();
       return e;
     }
-    case Tok::text_head: return joined_text();
+    case Tok::text_head:
+      return joined_text();
     case Tok::lparen: {
       const Span from = t.span;
       advance();
@@ -224,7 +236,8 @@ ExprPtr ExprParser::primary() {
       e->span = join(from, last());
       return e;
     }
-    case Tok::name: return name_or_call();
+    case Tok::name:
+      return name_or_call();
     case Tok::word:
       if (t.text == "true" || t.text == "false") {
         ExprPtr e = make(ExprKind::boolean, t.span);
@@ -246,18 +259,23 @@ ExprPtr ExprParser::primary() {
         if (!failed_ && !at_word("then")) expected("`then`", "as a value: `if c then a else b`");
         accept_word("then");
         e->args.push_back(expression());
-        if (!failed_ && !at_word("else")) expected("`else`", "as a value, an `if` needs both: `if c then a else b`");
+        if (!failed_ && !at_word("else"))
+          expected("`else`", "as a value, an `if` needs both: `if c then a else b`");
         accept_word("else");
         e->args.push_back(expression());
-        for (const ExprPtr& a : e->args) e->depth = std::max<std::uint16_t>(e->depth, static_cast<std::uint16_t>(a->depth + 1));
+        for (const ExprPtr& a : e->args)
+          e->depth = std::max<std::uint16_t>(e->depth, static_cast<std::uint16_t>(a->depth + 1));
         e->span = join(from, e->args.back()->span);
         return e;
       }
       if (t.text == "insert" || t.text == "put")
         complain(t.span, "a row is inserted by a statement", "write `let id = insert t { ... }`");
       break;
-    case Tok::plus: expected("a value", "to add one, write `x += 1`"); break;
-    default: break;
+    case Tok::plus:
+      expected("a value", "to add one, write `x += 1`");
+      break;
+    default:
+      break;
   }
   expected("a value");
   return make(ExprKind::none, t.span);
@@ -306,7 +324,8 @@ bool ExprParser::arguments(Expr& to, Tok close, std::string_view what) {
     ExprPtr arg = expression();
     to.depth = std::max<std::uint16_t>(to.depth, static_cast<std::uint16_t>(arg->depth + 1));
     to.args.push_back(std::move(arg));
-    if (to.kind == ExprKind::call && to.args.size() == 1 && (at_word("for") || at_query_clause())) return false;
+    if (to.kind == ExprKind::call && to.args.size() == 1 && (at_word("for") || at_query_clause()))
+      return false;
     if (accept(Tok::comma)) continue;
     need(close, what);
     return true;
@@ -379,7 +398,8 @@ void ExprParser::query_clauses() {
   advance();
   expression();
   if (at_word("limit"))
-    complain(where, "`limit` comes before `where`", "the limit is how many rows are read; `where` then keeps some of them");
+    complain(where, "`limit` comes before `where`",
+             "the limit is how many rows are read; `where` then keeps some of them");
 }
 
 std::vector<Cell> ExprParser::cells() {
@@ -395,12 +415,14 @@ std::vector<Cell> ExprParser::cells() {
     } else {
       cell.value = path();
       const Expr& e = *cell.value;
-      if (e.kind == ExprKind::name || e.kind == ExprKind::member) cell.name = {e.text, e.at};
-      else complain(e.span, "this needs a name", "write `name: ...`");
+      if (e.kind == ExprKind::name || e.kind == ExprKind::member)
+        cell.name = {e.text, e.at};
+      else
+        complain(e.span, "this needs a name", "write `name: ...`");
     }
     out.push_back(std::move(cell));
     if (accept(Tok::comma) || at(Tok::rbrace)) continue;
-    expected("`,` or `}`");
+    expected("`,` or `}`", "what is not a name alone needs one: `name: ...`");
   }
   return out;
 }

@@ -15,15 +15,42 @@ inline Span join(Span a, Span b) { return {a.offset, b.end() > a.offset ? b.end(
 
 enum class Tok : std::uint8_t {
   end,
-  name,                                     // [A-Za-z_][A-Za-z0-9_]*
-  word,                                     // the same, but a word of the language
+  name,  // [A-Za-z_][A-Za-z0-9_]*
+  word,  // the same, but a word of the language
   number,
-  text,                                     // "whole"
-  text_head, text_mid, text_tail,           // "head{ }mid{ }tail"
-  lbrace, rbrace, lparen, rparen, lbracket, rbracket, comma, colon, dot, dotdot, question,
-  assign, plus_assign, minus_assign, star_assign, slash_assign,
-  eq, ne, lt, le, gt, ge, plus, minus, star, slash, percent, coalesce,
-  error,                                    // `text` says what is wrong, `hint` what to write
+  text,  // "whole"
+  text_head,
+  text_mid,
+  text_tail,  // "head{ }mid{ }tail"
+  lbrace,
+  rbrace,
+  lparen,
+  rparen,
+  lbracket,
+  rbracket,
+  comma,
+  colon,
+  dot,
+  dotdot,
+  question,
+  assign,
+  plus_assign,
+  minus_assign,
+  star_assign,
+  slash_assign,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  plus,
+  minus,
+  star,
+  slash,
+  percent,
+  coalesce,
+  error,  // `text` says what is wrong, `hint` what to write
 };
 
 struct Token {
@@ -31,7 +58,7 @@ struct Token {
   bool first_on_line = false;
   Span span;
   double number = 0;
-  std::string text;                         // a name as written; a text with its escapes replaced
+  std::string text;  // a name as written; a text with its escapes replaced
   std::string hint;
 };
 
