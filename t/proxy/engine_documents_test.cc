@@ -1,4 +1,5 @@
 // Documents: conditions, revisions, edits in pieces, loans.
+#include "proxy/engine/answers.h"
 #include "t/proxy/engine_fixture.h"
 #include "t/proxy/engine_modules.h"
 

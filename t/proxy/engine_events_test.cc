@@ -82,11 +82,11 @@ TEST_CASE("a query must name each field once and nothing else") {
   CHECK(b.text() == "there is no parameter `x`; `plus` takes no parameters\n");
   Call view = Bench::call(Verb::view, "plus");
   check_failed_as(b.ask(view), 400, Errc::missing_field);
-  const std::vector<Parameter> by{{"by", "2"}};
+  const std::vector<Parameter> by{{"more", "2"}};
   view.query = by;
   b.ask(view, true);
   CHECK(b.text() == "2");
-  const std::vector<Parameter> wrong{{"by", "x"}};
+  const std::vector<Parameter> wrong{{"more", "x"}};
   view.query = wrong;
   check_failed_as(b.ask(view), 400, Errc::query);
   CHECK(b.view("hits") == "0");
@@ -152,7 +152,7 @@ TEST_CASE("every fault has its status, the module's own words unchanged, and lea
   }
   check_failed_as(b.post("fails", {{"how", "9"}}), 403, Errc::denied);
   CHECK(b.text() == "because 9");
-  check_failed_as(b.post("half", {{"by", "0"}}), 422, Errc::divide);
+  check_failed_as(b.post("half", {{"part", "0"}}), 422, Errc::divide);
   check_failed_as(b.post("grow"), 422, Errc::non_finite);
   check_failed_as(b.post("say", {}, "   "), 422, Errc::limit);
   CHECK(b.text() == "say something");

@@ -19,7 +19,7 @@ message add { amount: int in 1..10 }
 message win { who: slug }
 message lose { }
 message echo { who: slug, data: bytes }
-message half { by: num }
+message half { part: num }
 message grow { }
 message fails { how: int in 0..9 }
 message mark { }
@@ -39,7 +39,7 @@ on add { hits += amount  reply hits }
 on win { winner = who  reply who }
 on lose { winner = none }
 on echo { reply data }
-on half { hits += 1  reply 1 / by }
+on half { hits += 1  reply 1 / part }
 on grow { level = 1e308  reply 1e308 * 10 }
 on fails {
   hits += 100
@@ -63,7 +63,7 @@ view lamp: bool = lamp
 view level: num = level
 view motto: text = motto
 view winner: text = winner
-view plus(by: num): num = hits + by
+view plus(more: num): num = hits + more
 view time: num = now
 view next: num = seq
 view broken: num = 1 / (hits - hits)
