@@ -99,6 +99,7 @@ class Checker {
   void document_write(Stmt& s);
   void content(Expr& e);
   std::optional<std::uint32_t> new_local(const Name& name, Type type, bool changeable);
+  bool is_field(std::string_view name) const;
   const Local* find_local(std::string_view name, std::uint32_t* index) const;
 
   void complain(Span span, std::string message, std::string hint = {}) {

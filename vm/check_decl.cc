@@ -464,6 +464,8 @@ void Checker::handler(OnSyntax& o) {
                       near.empty() ? "declare it: `message " + o.name.text + " { }`, `input key " + o.name.text + "` or `input text " + o.name.text + "`"
                                    : "did you mean `" + near + "`?");
     }
+    // Of two inputs of one name it is not known which is meant, and that was said.
+    if (std::any_of(found + 1, syntax_.inputs.end(), [&](const InputSyntax& i) { return i.name.text == o.name.text; })) return;
     input_ = &*found;
     o.input = static_cast<std::uint32_t>(found - syntax_.inputs.begin());
     o.event = event_of(o.input, o.edge == Edge::up);

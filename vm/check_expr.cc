@@ -56,7 +56,9 @@ void Checker::no_tables(Span at) {
 void Checker::wants(const Expr& e, std::string_view who, Type type) {
   if (failed_ || e.type == Type::none || e.type == type) return;
   std::string hint;
-  if (type == Type::text && e.type == Type::bytes) hint = "write `text(...)`, which fails with `encoding` when it is not UTF-8";
+  // What is written out is simply written otherwise.
+  if (e.constant) hint.clear();
+  else if (type == Type::text && e.type == Type::bytes) hint = "write `text(...)`, which fails with `encoding` when it is not UTF-8";
   else if (type == Type::text) hint = "write it into a text: \"{...}\"";
   else if (type == Type::num && e.type == Type::text) hint = "write `num(...)`, which is absent when it is no number";
   else if (type == Type::boolean && e.type == Type::num) hint = "compare it, as in `x > 0`";
@@ -87,7 +89,7 @@ void Checker::expr(Expr& e) {
       const auto found = globals_.find(e.text);
       const bool builtin_form = e.kind == ExprKind::aggregate && found == globals_.end();
       if (!builtin_form && (found == globals_.end() || found->second.meaning != Meaning::unknown)) {
-        if (found == globals_.end() && !find_local(e.text, nullptr)) unknown_name(e, e.text);
+        if (found == globals_.end() && !find_local(e.text, nullptr) && !is_field(e.text)) unknown_name(e, e.text);
         else complain(e.at, "`" + e.text + "` is not a table", e.kind == ExprKind::index ? "only rows are found by `[...]`" : "only rows are gone over with `for`");
       } else {
         no_tables(e.at);

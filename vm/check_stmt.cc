@@ -38,7 +38,7 @@ bool Checker::statement(Stmt& s) {
     case StmtKind::row_loop: {
       const auto found = globals_.find(s.target->text);
       if (found != globals_.end() && found->second.meaning == Meaning::unknown) no_tables(s.at);
-      else if (found != globals_.end() || find_local(s.target->text, nullptr))
+      else if (found != globals_.end() || find_local(s.target->text, nullptr) || is_field(s.target->text))
         complain(s.target->span, "`" + s.target->text + "` is not a table", "over numbers, write `for " + s.name.text + " in a..b limit 100 { ... }`");
       else if (syntax_.tables.empty()) no_tables(s.at);
       else unknown_name(*s.target, s.target->text);
@@ -57,11 +57,15 @@ bool Checker::statement(Stmt& s) {
   return true;
 }
 
+// A field of the message, or the text of the text input.
+bool Checker::is_field(std::string_view name) const {
+  if (on_ && on_->line && on_->line->text == name) return true;
+  return input_ && std::any_of(input_->fields.begin(), input_->fields.end(), [&](const FieldSyntax& f) { return f.name.text == name; });
+}
+
 std::optional<std::uint32_t> Checker::new_local(const Name& name, Type type, bool changeable) {
   if (failed_ || hides(name)) return std::nullopt;
-  const bool line = on_ && on_->line && on_->line->text == name.text;
-  const bool field = input_ && std::any_of(input_->fields.begin(), input_->fields.end(), [&](const FieldSyntax& f) { return f.name.text == name.text; });
-  if (line || field) {
+  if (is_field(name.text)) {
     complain(name.span, "`" + name.text + "` hides the field of that name", "choose another name");
     return std::nullopt;
   }

@@ -65,6 +65,7 @@ void Generator::begin(const Body& body, std::size_t parameters) {
   locals_.assign(body.locals.size(), Reg{});
   scope_.clear();
   absent_ = nullptr;
+  none_ = nullptr;
   in_partial_ = false;
   // One at a time, in order: the first registers are the parameters.
   std::vector<Type> types;
@@ -218,18 +219,16 @@ void Generator::assign(const Stmt& s) {
       arithmetic(*s.op, r.number, before.number, by.number);
     } else {
       // `s = if c then x else none`: what has no value clears the state.
-      Label absent, end;
-      Label* const outer = absent_;
-      const bool clears = s.value->absent && t.absent && s.value->kind == ExprKind::conditional;
-      if (clears) absent_ = &absent;
+      Label none, end;
+      if (t.absent) none_ = &none;
       r = operand(*s.value);
-      absent_ = outer;
+      none_ = nullptr;
       at(s.at);
       code_.emit_x(Op::sets, r.number, t.index);
       release(r);
-      if (!clears) return;
+      if (none.uses.empty()) return;
       code_.jump(end);
-      code_.bind(absent);
+      code_.bind(none);
       code_.emit_x(Op::clrs, 0, t.index);
       code_.bind(end);
       return;
@@ -315,10 +314,7 @@ void Generator::fail(const Stmt& s) {
 void Generator::cell(const Cell& c) {
   const std::uint16_t name = text_index(c.name.text);
   Label absent, end;
-  Label* const outer = absent_;
-  absent_ = &absent;
-  const Reg r = operand(*c.value);
-  absent_ = outer;
+  const Reg r = with_absent(absent, [&] { return operand(*c.value); });
   code_.emit_x(Op::jfld, r.number, name);
   release(r);
   if (absent.uses.empty()) return;

@@ -52,6 +52,18 @@ class Generator {
   void number_constant(double n, unsigned target);
   void text_constant(const std::string& text, unsigned target);
   void may_be_absent(bool partial);
+  // Evaluates with what is absent, or `none`, going to `to`.
+  template <class Evaluate>
+  auto with_absent(Label& to, Evaluate evaluate) {
+    Label* const outer_absent = absent_;
+    Label* const outer_none = none_;
+    absent_ = &to;
+    none_ = nullptr;
+    const auto result = evaluate();
+    absent_ = outer_absent;
+    none_ = outer_none;
+    return result;
+  }
   // Goes to `to` when `e` is `wanted`, else on.
   void branch_on(const Expr& e, bool wanted, Label& to);
   void branch_on_has(const Expr& e, bool wanted, Label& to);
@@ -92,6 +104,7 @@ class Generator {
   std::vector<Reg> locals_;        // by Body::locals
   std::vector<std::uint32_t> scope_;
   Label* absent_ = nullptr;
+  Label* none_ = nullptr;          // where a written `none` goes when that is elsewhere: `s = if c then x else none`
   bool in_partial_ = false;
 };
 

@@ -82,7 +82,9 @@ Generator::Reg Generator::value(const Expr& e, std::optional<unsigned> target) {
       return to;
     }
     case ExprKind::none:
-      if (absent_) code_.jump(*absent_);
+      if (none_) code_.jump(*none_);
+      else if (absent_) code_.jump(*absent_);
+      else code_.end(Op::fail, kNoRegister, static_cast<unsigned>(Fault::not_found));
       return {target.value_or(0), false};
     default: return {target.value_or(0), false};
   }
@@ -179,10 +181,7 @@ Generator::Reg Generator::binary(const Expr& e, std::optional<unsigned> target) 
 Generator::Reg Generator::coalesce(const Expr& e, std::optional<unsigned> target) {
   const Reg to = destination(target, e.type);
   Label absent, end;
-  Label* const outer = absent_;
-  absent_ = &absent;
-  into(*e.args[0], to.number);
-  absent_ = outer;
+  with_absent(absent, [&] { return value(*e.args[0], to.number); });
   code_.jump(end);
   code_.bind(absent);
   into(*e.args[1], to.number);
@@ -270,18 +269,14 @@ Generator::Reg Generator::joined(const Expr& e, std::optional<unsigned> target) 
 void Generator::branch_on_has(const Expr& e, bool wanted, Label& to) {
   const Expr& of = *e.args[0];
   Label no;
-  Label* const outer = absent_;
-  absent_ = wanted ? &no : &to;
-  if (of.meaning == Meaning::doc) {
+  release(with_absent(wanted ? no : to, [&] {
+    if (of.meaning != Meaning::doc) return operand(of);
     // Whether there is a document is known without reading it.
-    const unsigned r = code_.take(of.type);
-    code_.emit(Op::doc, r, 1);
+    const Reg r{code_.take(of.type), true};
+    code_.emit(Op::doc, r.number, 1);
     may_be_absent(true);
-    code_.free(r);
-  } else {
-    release(operand(of));
-  }
-  absent_ = outer;
+    return r;
+  }));
   if (!wanted) return;
   code_.jump(to);
   code_.bind(no);

@@ -231,6 +231,7 @@ class Lexer {
       if (c != '\r' || peek(1) != '\n') value += c;
       ++at_;
     }
+    if (!text_starts_.empty()) start = text_starts_.front();
     error(start, 1, "this text does not end on its line", "close it with `\"`; `\\n` is a line feed");
     depths_.clear();
     text_starts_.clear();

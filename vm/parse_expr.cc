@@ -400,7 +400,7 @@ std::vector<Cell> ExprParser::cells() {
     }
     out.push_back(std::move(cell));
     if (accept(Tok::comma) || at(Tok::rbrace)) continue;
-    expected("`,` or `}`");
+    expected("`,` or `}`", "what is not a name alone needs one: `name: ...`");
   }
   return out;
 }

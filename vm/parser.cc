@@ -22,7 +22,10 @@ class Parser : public ExprParser {
       failed_ = false;
       const std::size_t before = at_;
       declaration();
-      if (failed_) resume(before);
+      if (!failed_) continue;
+      // What could not even begin a declaration is stepped over, so that reading always gets on.
+      if (at_ == before) advance();
+      resume();
     }
     return std::move(syntax_);
   }
@@ -32,7 +35,7 @@ class Parser : public ExprParser {
   void header() {
     if (!at_word("module")) {
       expected("`module`", "a module begins with `module NAME 1`");
-      resume(at_);
+      resume();
       return;
     }
     advance();
@@ -43,14 +46,11 @@ class Parser : public ExprParser {
       syntax_.version_at = token().span;
       advance();
     }
-    if (failed_) resume(at_);
+    if (failed_) resume();
   }
 
   // To the next declaration: a word that starts one, first on its line and outside braces or unindented.
-  void resume(std::size_t before) {
-    at_ = std::max(at_, before);
-    if (at_ == before && !at(Tok::end) && !(starts_declaration() && token().first_on_line && at_ > before_resume_)) advance();
-    before_resume_ = at_;
+  void resume() {
     int braces = 0;
     for (; !at(Tok::end); advance()) {
       if (at(Tok::lbrace)) ++braces;
@@ -379,7 +379,7 @@ class Parser : public ExprParser {
       expected("a statement", "an `else` follows the `}` of its `if`");
       return nullptr;
     }
-    expected("a statement");
+    expected("a statement", starts_declaration() && unindented() ? "the block above is not closed with `}`" : "");
     return nullptr;
   }
 
@@ -472,7 +472,7 @@ class Parser : public ExprParser {
     if (failed_) return s;
     s->name = {token().text, token().span};
     for (int f = 1; f < kFaults; ++f)
-      if (at(Tok::name) && token().text == vm::name(static_cast<Fault>(f))) s->fault = static_cast<Fault>(f);
+      if (is_word(token()) && token().text == vm::name(static_cast<Fault>(f))) s->fault = static_cast<Fault>(f);
     if (s->fault == Fault::none) {
       expected("a fault", "faults are divide, non_finite, clamp, limit, not_found, encoding, exists, denied");
       return s;
@@ -524,6 +524,8 @@ class Parser : public ExprParser {
           s->value = std::move(s->target);
           return s;
         }
+        if ((at(Tok::plus) || at(Tok::minus)) && token(1).kind == t.kind)
+          complain(join(t.span, token(1).span), at(Tok::plus) ? "there is no `++`" : "there is no `--`", at(Tok::plus) ? "write `x += 1`" : "write `x -= 1`");
         expected("`=`", "a statement sets something, calls a function or is one of let var if for check fail reply return");
         return s;
     }
@@ -547,7 +549,6 @@ class Parser : public ExprParser {
   }
 
   Syntax syntax_;
-  std::size_t before_resume_ = 0;
 };
 
 }  // namespace
