@@ -55,6 +55,7 @@ struct Call {
   Buffer body;                                  // an empty Buffer: no body, or one of length 0
   Condition condition = Condition::none;
   std::uint64_t revision = 0;
+  MoreRevisions more;                           // prepare() copies it; the owner asks Event::matches()
 };
 
 // One worker's way to the stores. Thread: that worker.
@@ -105,6 +106,11 @@ class StorePlan {
 class EngineControl {
  public:
   virtual ~EngineControl() = default;
+
+  // Loads and checks the modules of `specs`, and opens, creates or changes no store (`--check`). The set answers what
+  // stores are asked about themselves; routes are built against it, but it takes no events.
+  // Errors: one sentence, naming the store; of a module, its diagnostics.
+  virtual Result<std::shared_ptr<const StoreSet>, std::string> check(std::span<const StoreSpec> specs) = 0;
 
   // Opens new stores, loads and checks changed modules, finds removed ones; changes nothing that serves.
   // Errors: one sentence, naming the store.

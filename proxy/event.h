@@ -4,6 +4,7 @@
 // the worker's results inbox, where its ticket finds who waits, or nobody. Strings keep their capacity over the trip,
 // so a warm request allocates nothing.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,6 +25,11 @@ struct Ticket {
 
 enum class Verb : std::uint8_t { view, input, show, edit, remove };
 enum class Condition : std::uint8_t { none, absent, match };   // If-None-Match: *; If-Match: "REV"
+// The revisions that an If-Match lists beyond the first (`"3", "4"`). In place: such lists are short.
+struct MoreRevisions {
+  std::array<std::uint64_t, 7> at;              // the first `count` mean something
+  std::uint8_t count = 0;
+};
 enum class ContentType : std::uint8_t { octets, text, json };
 
 // How a store answered. `error == none` is success.
@@ -55,6 +61,7 @@ struct Event {
   std::uint32_t shard = 0;
   Condition condition = Condition::none;
   std::uint64_t revision = 0;     // of Condition::match
+  MoreRevisions more;             // the same, when several would do
   std::string key;                // of an object
   std::string fields;             // the engine's encoding of a message's short fields or a view's parameters
   Buffer body;
@@ -64,6 +71,14 @@ struct Event {
   // Answered.
   Answer answer;
 
+  // Does Condition::match hold for a document at this revision? What does not exist matches nothing.
+  bool matches(std::uint64_t present) const {
+    if (present == revision) return true;
+    for (std::uint8_t i = 0; i < more.count; ++i)
+      if (more.at[i] == present) return true;
+    return false;
+  }
+
   void reset() {
     ticket = {};
     verb = Verb::view;
@@ -71,6 +86,7 @@ struct Event {
     number = shard = 0;
     condition = Condition::none;
     revision = 0;
+    more.count = 0;
     key.clear();
     fields.clear();
     body.reset();

@@ -59,6 +59,8 @@ class Exchange {
   virtual void answer(Response& response) = 0;
   // True while an earlier request of the same connection may still change `store`: then reads go to the owner.
   virtual bool behind_write() const = 0;
+  // The route's own word while it holds the exchange: where it keeps what belongs to it, for client_gone().
+  std::uint32_t route_slot = 0;
   // For `behind_write` of those that follow: a write to a store was submitted and is not answered yet.
   virtual void hold_writes(bool held) = 0;
 };

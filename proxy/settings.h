@@ -29,6 +29,7 @@ struct Settings {
   std::uint32_t idle_timeout_ms = 60'000;         // between requests
   std::uint32_t request_timeout_ms = 30'000;      // `--timeout-ms`: from the whole request to its answer; 504 deadline
   std::uint64_t lua_memory_bytes = 256u << 20;    // per VM
+  std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
   std::string log_level = "info";
 };

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ class Batch {
   void put(std::string_view key, std::string_view value);
   void erase(std::string_view key);
   void write(DocumentWrite document);
-  // Copies bytes that would not live until the commit. Life: until clear().
+  // Copies bytes that would not live until the commit. Life: until clear(), or the undo of the event that asked.
   std::string_view keep(std::string_view bytes);
 
   // An event's writes: begin, then either keep or undo them all. Cost: what the event wrote.
@@ -68,11 +69,25 @@ class Batch {
     bool was_there = false;
     std::optional<std::string> value;
   };
+  struct Chunk {
+    std::unique_ptr<char[]> bytes;
+    std::size_t size = 0, used = 0;
+  };
+  struct Mark {
+    std::size_t documents = 0, chunks = 0, used = 0, bytes = 0;
+  };
+  void set(std::string_view key, std::optional<std::string_view> value);
+  std::size_t slot_of(std::string_view key) const;
+  void index_last();
+  void grow_index();
+  Mark mark() const;
+
   std::map<std::string, std::optional<std::string>, std::less<>> keyed_;
   std::vector<DocumentWrite> documents_;
+  std::vector<std::uint32_t> index_;       // open addressing over the documents' keys: 1 + position, 0 is free
   std::vector<Undo> journal_;
-  std::size_t documents_before_ = 0;
-  std::vector<std::string> kept_;
+  Mark before_;                            // where the present event began
+  std::vector<Chunk> kept_;                // bytes stay where they are while more come
   std::size_t bytes_ = 0;
 };
 

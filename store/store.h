@@ -17,11 +17,23 @@
 
 namespace sluice::store {
 
+// Where a test makes the disk fail; all null in service. Each call gets `context` and answers 0 to go on.
+// Thread: the committer, or the one that opens.
+struct Faults {
+  enum class Commit : std::uint8_t { none, lost, stored };   // what became of the commit that is reported as failed
+  void* context = nullptr;
+  int (*open_sync)(void* context) = nullptr;                 // an errno for the first fdatasync of open()
+  int (*grow)(void* context, std::uint64_t at) = nullptr;    // an errno instead of writing zeros at that offset
+  int (*before_commit)(void* context) = nullptr;             // an errno after the last put, before the commit
+  Commit (*commit)(void* context) = nullptr;
+};
+
 struct Options {
   std::uint64_t map_bytes = std::uint64_t{1} << 40;   // reserved address space, never changed afterwards
   std::uint64_t quota_bytes = 0;                      // of the file; 0: what the disk has
   std::uint64_t grow_bytes = std::uint64_t{64} << 20; // the file grows in steps of this many written zeros
   bool any_filesystem = false;                        // allow NFS, CIFS, FUSE, 9p
+  Faults faults;
 };
 
 // What a document is at one commit.
@@ -96,7 +108,7 @@ class Store {
   // Thread: one at a time, the committer (LMDB ties a transaction to its thread; it begins and ends in here).
   Result<void> commit(std::span<const Batch* const> batches);
 
-  // How many commits have been published; grows by one each. Thread: any.
+  // The number of the newest commit that can be read; grows with each. Thread: any.
   std::uint64_t published() const;
   bool closed() const;               // after durability_unknown. Thread: any
   StoreCounters counters() const;    // Thread: any

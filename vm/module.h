@@ -5,6 +5,7 @@
 // Source: design module.md 1.4, 3.1, 3.3.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,7 @@ std::string describe(const Slot& slot);
 struct State {
   std::string name;
   Slot slot;
-  std::optional<Value> first;       // none for `?`; a span points into Module::text_pool
+  std::optional<Value> first;       // none: without a value, `?` only; a span points into Module::text_pool
 };
 
 // The place of section 4. A file of this version has none; the loader refuses one that has.
@@ -114,11 +115,17 @@ struct Facts {
 };
 
 struct Module {
+  Module() = default;
+  Module(Module&&) = default;
+  Module& operator=(Module&&) = default;
+  Module(const Module&) = delete;      // first values point into text_pool
+
   std::string name;
   std::uint32_t version = 1;
   std::uint32_t cost_model = 1;
   std::vector<double> numbers;
   std::vector<std::string> texts;
+  std::deque<std::string> text_pool;   // what State::first points into; a deque, so that growing moves nothing
   std::vector<State> states;
   std::vector<Table> tables;
   Documents documents;

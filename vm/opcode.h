@@ -4,6 +4,29 @@
 //
 // An instruction that may find nothing may be followed by ABSENT x: present, that word is skipped; absent, control
 // goes to x; without it the event fails with not_found.
+// Operands (r: register; a window is consecutive registers, named by its first):
+//
+//   JMP x  JT a x  JF a x      forward, inside the loop they stand in (its LOOP word included)
+//   CALL a b c                 a = function c of the window b; a = 255: no result (and only then for a function without one)
+//   RET a                      a = 255 in a function without a result; RETABS only in a partial function
+//   DONE                       ends a handler without reply; in a function without a result the same as RET 255
+//   FAIL a b                   fault b with the text a (255: none)
+//   MOVE a b   NUMK a x  TEXTK a x (constants)   INT a x (x signed)   BOOL a b (b 0 or 1)
+//   ADD..MOD a b c, EQN..LEN, EQT..LET, EQB a b c    NEG a b   NOT a b
+//   CONCAT a b c               a = the c texts of the window b, c >= 1
+//   BUILTIN a b c              a = language function c of the window b
+//   FIELD a x                  field x of the message; the line of a text input is its field 0
+//   GETS a x   SETS a x   CLRS x      state x; only a `?` state may be absent or cleared
+//   FORP a x                   numbers r[a]..r[a+1], at most x of them (1..10000), else the fault limit; FORL follows directly
+//   FORL a x, ABSENT y         the next number in r[a]; a and x as in its FORP; y is the word behind its LOOP. The body
+//                              writes neither r[a] nor r[a+1]
+//   LOOP x                     back to the FORL at x
+//   DOC a b                    b = 0: the document's content; b = 1: an empty value if there is a document (`has doc`)
+//   DOCSET a   DOCAPP a        content in a      DOCSPL a   window: at, remove, content
+//   JBEG  JFLD a x  JNUL x  REPLYJ    x: the name, a text constant; a: num, text or bool
+//   REPLYV a   REPLYF a (field a: slug, text or bytes)   REPLYD
+//
+// Operands that an instruction does not use are 0.
 // Source: design module.md 3.2.
 #pragma once
 #include <cstdint>
@@ -43,10 +66,13 @@ inline std::uint8_t a_of(Word w) { return static_cast<std::uint8_t>(w >> 8); }
 inline std::uint8_t b_of(Word w) { return static_cast<std::uint8_t>(w >> 16); }
 inline std::uint8_t c_of(Word w) { return static_cast<std::uint8_t>(w >> 24); }
 inline std::uint16_t x_of(Word w) { return static_cast<std::uint16_t>(w >> 16); }
-inline Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
+constexpr Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
   return static_cast<Word>(op) | a << 8 | b << 16 | c << 24;
 }
-inline Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
+constexpr Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
+
+// Fuel of one run, under cost model 1: callees, language functions and bytes aside.
+std::uint32_t flat_fuel(Op op);
 
 // The mnemonic as `aupc disasm` prints it; empty for a number that is no instruction.
 std::string_view mnemonic(Op op);

@@ -27,7 +27,9 @@ class [[nodiscard]] Result {
   using error_type = E;
 
   Result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
-  Result(E error) : held_(std::in_place_index<1>, std::move(error)) {}
+  Result(E error) requires(!std::is_same_v<T, E>) : held_(std::in_place_index<1>, std::move(error)) {}
+  // For a T that is an E: which of them it is has to be said.
+  static Result failure(E error) { return Result(std::in_place_index<1>, std::move(error)); }
 
   bool has_value() const { return held_.index() == 0; }
   explicit operator bool() const { return has_value(); }
@@ -46,6 +48,7 @@ class [[nodiscard]] Result {
   E&& error() && { SLUICE_ASSERT(!has_value()); return std::move(*std::get_if<1>(&held_)); }
 
  private:
+  Result(std::in_place_index_t<1> which, E error) : held_(which, std::move(error)) {}
   std::variant<T, E> held_;
 };
 

@@ -1,0 +1,60 @@
+-- What tools/load measures. Four stores of counters, one of documents, one route for each question.
+settings { listen = "127.0.0.1:8767" }
+
+stores {
+  a = { module = "../modules/quota.aup", path = "data/a" },
+  b = { module = "../modules/quota.aup", path = "data/b" },
+  c = { module = "../modules/quota.aup", path = "data/c" },
+  d = { module = "../modules/quota.aup", path = "data/d" },
+  blobs = { module = "../modules/blobs.aup", path = "data/blobs" },
+}
+
+local four = { a = "a", b = "b", c = "c", d = "d" }
+
+routes {
+  map = {
+    ["/hello"] = route_lua {
+      methods = { "GET" },
+      f = function() return function() return "hello\n" end end,
+    },
+    -- Four views of four stores: answered where the request is, without a trip to the stores' threads.
+    ["/views4"] = route_lua {
+      methods = { "GET" },
+      children = four,
+      f = function(rctx, h)
+        local a, b, c, d = h.a, h.b, h.c, h.d
+        return function()
+          rctx:view(a, "hits")
+          rctx:view(b, "hits")
+          rctx:view(c, "hits")
+          rctx:view(d, "hits")
+          rctx:wait_cond(4, sluice.WAIT_ANY)
+          return rctx:result(a):body() .. " " .. rctx:result(b):body() .. " " ..
+                 rctx:result(c):body() .. " " .. rctx:result(d):body() .. "\n"
+        end
+      end,
+    },
+    -- Four inputs to four stores: each is applied, committed and then answered.
+    ["/inputs4"] = route_lua {
+      methods = { "POST" },
+      children = four,
+      f = function(rctx, h)
+        local handles = { h.a, h.b, h.c, h.d }
+        local turns = {}
+        for i = 1, 4 do turns[i] = rctx:event(handles[i], "turn"):set("amount", 1) end
+        return function()
+          for i = 1, 4 do rctx:enqueue(turns[i], handles[i]) end
+          rctx:wait_cond(4, sluice.WAIT_ANY)
+          local sum = 0
+          for i = 1, 4 do
+            local result = rctx:result(handles[i])
+            if not result:hit() then return result end
+            sum = sum + tonumber(result:body())
+          end
+          return tostring(sum) .. "\n"
+        end
+      end,
+    },
+  },
+  default = route_stores {},
+}

@@ -1,0 +1,47 @@
+// How C++ objects look from Lua: a userdata with a mark and a pointer, made once and checked on every call.
+//
+// All full userdata of our VMs are ours (the sandbox has none of its own), so a size and a mark are a whole type check.
+#pragma once
+#include <cstdint>
+
+#include "lua/state.h"
+
+namespace sluice::lua {
+
+enum class Kind : std::uint32_t {
+  request = 0x51c30001, response, rctx, fgen, route, target, store_description, pool_description, handle_value,
+};
+
+struct Box {
+  Kind kind;
+  void* object;                  // nullptr: gone for good
+};
+
+// nullptr when the value there is something else.
+inline Box* box_at(lua_State* L, int index) {
+  if (lua_type(L, index) != LUA_TUSERDATA || lua_objlen(L, index) != sizeof(Box)) return nullptr;
+  return static_cast<Box*>(lua_touserdata(L, index));
+}
+template <class T>
+T* find_boxed(lua_State* L, int index, Kind kind) {
+  Box* box = box_at(L, index);
+  return box && box->kind == kind ? static_cast<T*>(box->object) : nullptr;
+}
+// Raises a Lua error when argument `index` is not one. `what` reads as "a request".
+template <class T>
+T& check_boxed(lua_State* L, int index, Kind kind, const char* what) {
+  Box* box = box_at(L, index);
+  if (box == nullptr || box->kind != kind) {
+    luaL_error(L, "%s expected as argument %d, got %s%s", what, index - 1, luaL_typename(L, index),
+               index == 1 ? " (call it with a colon: object:method())" : "");
+  }
+  if (box->object == nullptr) luaL_error(L, "%s that is no more: it was part of a request that is answered", what);
+  return *static_cast<T*>(box->object);
+}
+
+// Pushes a new userdata whose methods are those of the registry's table `kind`.
+Box* push_box(lua_State* L, Kind kind, void* object);
+// Makes that table. The list ends with a null name.
+void make_class(lua_State* L, Kind kind, const char* name, const luaL_Reg* methods);
+
+}  // namespace sluice::lua

@@ -1,0 +1,203 @@
+#include "lua/response_object.h"
+
+#include <utility>
+
+#include "lua/fields.h"
+
+namespace sluice::lua {
+
+void ResponseObject::pass_on(proxy::Response& out) {
+  passed_on = true;
+  if (event) proxy::respond(out, event->answer);
+  else std::swap(out, response);
+}
+
+bool append_header(std::string& lines, std::string_view name, std::string_view value) {
+  if (!valid_field_name(name) || !valid_field_value(value) || is_framing_field(name)) return false;
+  lines.append(name).append(": ").append(value).append("\r\n");
+  return true;
+}
+
+namespace {
+
+ResponseObject& self(lua_State* L) {
+  ResponseObject& r = check_boxed<ResponseObject>(L, 1, Kind::response, "a response");
+  if (!r.alive) luaL_error(L, "a response that is no more: its request is answered");
+  return r;
+}
+
+ResponseObject& own(lua_State* L, const char* method) {
+  ResponseObject& r = self(L);
+  if (!r.owned) luaL_error(L, "%s: a result is read only; make a response with rctx:response_new()", method);
+  return r;
+}
+
+int ok(lua_State* L) {
+  lua_pushboolean(L, class_of(self(L).status()) >= Class::ok);
+  return 1;
+}
+
+int hit(lua_State* L) {
+  lua_pushboolean(L, class_of(self(L).status()) == Class::good);
+  return 1;
+}
+
+int status(lua_State* L) {
+  lua_pushinteger(L, self(L).status());
+  return 1;
+}
+
+std::uint64_t revision_of(const ResponseObject& r) { return r.event ? r.event->answer.revision : r.response.revision; }
+std::string_view error_of(const ResponseObject& r) { return name(r.event ? r.event->answer.error : r.response.error); }
+
+// The value in the header lines of `r`, or none.
+std::optional<std::string_view> find_line(std::string_view lines, std::string_view wanted) {
+  while (!lines.empty()) {
+    const std::size_t end = lines.find("\r\n");
+    const std::string_view line = lines.substr(0, end);
+    const std::size_t colon = line.find(": ");
+    if (colon != line.npos && same_field(line.substr(0, colon), wanted)) return line.substr(colon + 2);
+    if (end == lines.npos) break;
+    lines.remove_prefix(end + 2);
+  }
+  return std::nullopt;
+}
+
+int header(lua_State* L) {
+  ResponseObject& r = self(L);
+  std::size_t n = 0;
+  const char* s = luaL_checklstring(L, 2, &n);
+  const std::string_view wanted(s, n);
+  if (!r.event)
+    if (const auto value = find_line(r.response.headers, wanted)) {
+      push(L, *value);
+      return 1;
+    }
+  if (same_field(wanted, "etag")) {
+    if (const std::uint64_t revision = revision_of(r)) {
+      lua_pushfstring(L, "\"%s\"", std::to_string(revision).c_str());
+      return 1;
+    }
+  } else if (same_field(wanted, "content-type")) {
+    const std::string_view type = r.event ? proxy::text_of(r.event->answer.type) : r.response.content_type;
+    if (!type.empty()) {
+      push(L, type);
+      return 1;
+    }
+  } else if (same_field(wanted, "x-pure-error")) {
+    push(L, error_of(r));
+    return 1;
+  } else if (same_field(wanted, "retry-after") && !r.event && r.response.retry_after_s != 0) {
+    lua_pushfstring(L, "%d", static_cast<int>(r.response.retry_after_s));
+    return 1;
+  }
+  lua_pushnil(L);
+  return 1;
+}
+
+void push_body(lua_State* L, const proxy::Body& body) {
+  if (body.loan && body.pieces.size() > 1) {
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (const std::string_view p : body.pieces) luaL_addlstring(&b, p.data(), p.size());
+    luaL_pushresult(&b);
+    return;
+  }
+  push(L, body.flat());
+}
+
+ResponseObject& with_body(lua_State* L) {
+  ResponseObject& r = self(L);
+  if (r.passed_on) luaL_error(L, "a response whose body has gone to the client");
+  return r;
+}
+
+int body(lua_State* L) {
+  if (lua_gettop(L) > 1) {
+    ResponseObject& r = own(L, "body");
+    std::size_t n = 0;
+    const char* s = luaL_checklstring(L, 2, &n);
+    r.response.body.text.assign(s, n);
+    lua_settop(L, 1);
+    return 1;
+  }
+  push_body(L, with_body(L).body());
+  return 1;
+}
+
+int vlen(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(with_body(L).body().size()));
+  return 1;
+}
+
+// The decoded body, or nil and why not.
+int json(lua_State* L) {
+  ResponseObject& r = with_body(L);
+  lua_getfield(L, LUA_REGISTRYINDEX, kJsonDecode);
+  push_body(L, r.body());
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  return 1;
+}
+
+int revision(lua_State* L) {
+  const std::uint64_t n = revision_of(self(L));
+  if (n == 0) lua_pushnil(L);
+  else lua_pushnumber(L, static_cast<double>(n));
+  return 1;
+}
+
+int error(lua_State* L) {
+  push(L, error_of(self(L)));
+  return 1;
+}
+
+// In seconds, from the sending to the answer.
+int elapsed(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(self(L).elapsed_us) / 1e6);
+  return 1;
+}
+
+int backend(lua_State* L) {
+  ResponseObject& r = self(L);
+  if (r.backend.empty()) lua_pushnil(L);
+  else push(L, r.backend);
+  return 1;
+}
+
+int set_status(lua_State* L) {
+  ResponseObject& r = own(L, "set_status");
+  const lua_Integer n = luaL_checkinteger(L, 2);
+  if (n < 200 || n > 599) return luaL_error(L, "set_status: %d is not a final status (200 to 599)", static_cast<int>(n));
+  r.response.status = static_cast<std::uint16_t>(n);
+  lua_settop(L, 1);
+  return 1;
+}
+
+int set_header(lua_State* L) {
+  ResponseObject& r = own(L, "set_header");
+  std::size_t n = 0, m = 0;
+  const char* s = luaL_checklstring(L, 2, &n);
+  const char* v = luaL_checklstring(L, 3, &m);
+  if (is_framing_field({s, n})) return luaL_error(L, "set_header: '%s' is the server's own", s);
+  if (!append_header(r.response.headers, {s, n}, {v, m}))
+    return luaL_error(L, "set_header: '%s' is not a header that can be sent", s);
+  if (same_field({s, n}, "content-type")) r.response.content_type = {};
+  lua_settop(L, 1);
+  return 1;
+}
+
+}  // namespace
+
+void register_response(lua_State* L) {
+  static constexpr luaL_Reg kMethods[] = {
+      {"ok", ok}, {"hit", hit}, {"status", status}, {"header", header}, {"body", body}, {"json", json}, {"vlen", vlen},
+      {"revision", revision}, {"error", error}, {"elapsed", elapsed}, {"backend", backend}, {"set_status", set_status},
+      {"set_header", set_header}, {"set_body", body}, {nullptr, nullptr}};
+  make_class(L, Kind::response, "sluice.response", kMethods);
+}
+
+}  // namespace sluice::lua

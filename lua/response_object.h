@@ -1,0 +1,47 @@
+// A response as Lua sees it: how a store or another route answered, or one that the route made.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "lua/box.h"
+#include "proxy/event.h"
+#include "proxy/response.h"
+
+namespace sluice::lua {
+
+// The set of numbers that RES_* and WAIT_* share.
+enum class Class : std::uint8_t { none = 0, any = 1, ok = 2, good = 3 };
+inline constexpr int kWaitFastGood = 4;
+inline constexpr int kWaitResume = 5;
+
+inline Class class_of(std::uint16_t status) {
+  if ((status >= 200 && status < 300) || status == 304) return Class::good;
+  return status >= 300 && status < 500 ? Class::ok : Class::any;
+}
+
+// Thread: worker. Life: its slot's, like RequestObject.
+struct ResponseObject {
+  bool alive = false;
+  bool owned = false;
+  bool passed_on = false;             // its body has gone to the client
+  proxy::EventPtr event;              // of a store; nullptr: `response` holds it
+  proxy::Response response;
+  std::uint64_t elapsed_us = 0;
+  std::string_view backend;           // the store's or route's name. Life: the generation's
+  int ref = LUA_NOREF;
+  Box* box = nullptr;
+
+  std::uint16_t status() const { return event ? event->answer.status : response.status; }
+  const proxy::Body& body() const { return event ? event->answer.body : response.body; }
+  // Moves the answer into `out`, which is reset.
+  void pass_on(proxy::Response& out);
+};
+
+// Appends "name: value\r\n". Errors: false when it may not be sent.
+bool append_header(std::string& lines, std::string_view name, std::string_view value);
+
+// `decode` is cjson's, in the registry under this name.
+inline constexpr const char* kJsonDecode = "sluice.json_decode";
+void register_response(lua_State* L);
+
+}  // namespace sluice::lua

@@ -1,0 +1,175 @@
+#include "lua/sandbox.h"
+
+#include <cstdio>
+#include <optional>
+
+namespace sluice::lua {
+namespace {
+
+void open_library(lua_State* L, lua_CFunction open, const char* library) {
+  lua_pushcfunction(L, open);
+  lua_pushstring(L, library);
+  lua_call(L, 1, 0);
+}
+
+void forget(lua_State* L, const char* table, std::initializer_list<const char*> names) {
+  lua_getglobal(L, table);
+  for (const char* n : names) {
+    lua_pushnil(L);
+    lua_setfield(L, -2, n);
+  }
+  lua_pop(L, 1);
+}
+
+// load(text or function [, name [, mode [, env]]]), of text alone: bytecode can be made to break the VM.
+int load_text(lua_State* L) {
+  std::size_t n = 0;
+  const char* text = luaL_checklstring(L, 1, &n);
+  const char* chunk = luaL_optstring(L, 2, "=(load)");
+  if (luaL_loadbufferx(L, text, n, chunk, "t") != LUA_OK) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  if (lua_istable(L, 4)) {
+    lua_pushvalue(L, 4);
+    lua_setfenv(L, -2);
+  }
+  return 1;
+}
+
+int collect_garbage(lua_State* L) {
+  const std::string_view what = lua_gettop(L) > 0 ? std::string_view(luaL_checkstring(L, 1)) : "collect";
+  if (what != "count" && what != "collect" && what != "step")
+    return luaL_error(L, "collectgarbage: only \"count\"; the server collects between requests");
+  lua_pushnumber(L, what == "count" ? lua_gc(L, LUA_GCCOUNT, 0) + lua_gc(L, LUA_GCCOUNTB, 0) / 1024.0 : 0);
+  return 1;
+}
+
+// A yield out of a route would be taken for a wait that nobody ends. In a coroutine of the config's own it is fine.
+int yield(lua_State* L) {
+  if (is_route_coroutine(L)) return luaL_error(L, "coroutine.yield outside of a coroutine of your own");
+  return lua_yield(L, lua_gettop(L));
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::FILE* f = std::fopen(path.c_str(), "rb");
+  if (f == nullptr) return std::nullopt;
+  std::string text;
+  char block[16384];
+  std::size_t n = 0;
+  while ((n = std::fread(block, 1, sizeof block, f)) > 0) text.append(block, n);
+  const bool good = std::ferror(f) == 0;
+  std::fclose(f);
+  if (!good) return std::nullopt;
+  return text;
+}
+
+// require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded.
+int require(lua_State* L) {
+  std::size_t n = 0;
+  const char* raw = luaL_checklstring(L, 1, &n);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, lua_upvalueindex(2));
+  if (!lua_isnil(L, -1)) return 1;
+  lua_pop(L, 1);
+  Sources& sources = *static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
+  const std::string_view module(raw, n);
+  for (const char c : module)
+    if (!(c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+      return luaL_error(L, "require: '%s' is not a module name (letters, digits, _ - and dots)", raw);
+  if (module.empty() || module.find("..") != module.npos || module.front() == '.')
+    return luaL_error(L, "require: '%s' is not a module name (letters, digits, _ - and dots)", raw);
+  const std::string* text = nullptr;
+  {
+    const std::string key(module);
+    auto at = sources.text.find(key);
+    if (at == sources.text.end() && !sources.sealed && !sources.folder.empty()) {
+      std::string path = sources.folder;
+      for (const char c : module) path += c == '.' ? '/' : c;
+      path += ".lua";
+      if (std::optional<std::string> found = read_file(path)) at = sources.text.emplace(key, std::move(*found)).first;
+    }
+    if (at != sources.text.end()) text = &at->second;
+  }
+  if (text == nullptr)
+    return luaL_error(L, sources.sealed ? "require: '%s' was not required while the config was read, and routes read no files"
+                                        : "require: no file '%s.lua' beside the config (dots stand for folders)", raw);
+  lua_pushfstring(L, "@%s.lua", raw);
+  if (luaL_loadbufferx(L, text->data(), text->size(), lua_tostring(L, -1), "t") != LUA_OK) return lua_error(L);
+  lua_pushvalue(L, 1);
+  lua_call(L, 1, 1);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_pushboolean(L, 1);
+  }
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, lua_upvalueindex(2));
+  return 1;
+}
+
+}  // namespace
+
+bool is_route_coroutine(lua_State* L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
+  bool is = false;
+  if (lua_istable(L, -1)) {
+    lua_pushthread(L);
+    lua_rawget(L, -2);
+    is = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return is;
+}
+
+void open_sandbox(lua_State* L, Sources& sources) {
+  open_library(L, luaopen_base, "");
+  open_library(L, luaopen_table, LUA_TABLIBNAME);
+  open_library(L, luaopen_string, LUA_STRLIBNAME);
+  open_library(L, luaopen_math, LUA_MATHLIBNAME);
+  open_library(L, luaopen_bit, LUA_BITLIBNAME);
+  open_library(L, luaopen_os, LUA_OSLIBNAME);
+  open_library(L, luaopen_debug, LUA_DBLIBNAME);
+  // Opened for the compiler to know the processor; not left within reach.
+  open_library(L, luaopen_jit, LUA_JITLIBNAME);
+
+  forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
+  forget(L, "string", {"dump"});
+  lua_createtable(L, 0, 1);
+  lua_getglobal(L, "debug");
+  lua_getfield(L, -1, "traceback");
+  lua_setfield(L, -3, "traceback");
+  lua_pop(L, 1);
+  lua_setglobal(L, "debug");
+  for (const char* gone : {"dofile", "loadfile", "newproxy", "jit", "module", "gcinfo", "require", "package", "io"}) {
+    lua_pushnil(L);
+    lua_setglobal(L, gone);
+  }
+  lua_pushcfunction(L, load_text);
+  lua_pushvalue(L, -1);
+  lua_setglobal(L, "load");
+  lua_setglobal(L, "loadstring");
+  lua_pushcfunction(L, collect_garbage);
+  lua_setglobal(L, "collectgarbage");
+  lua_getglobal(L, "coroutine");
+  lua_pushcfunction(L, yield);
+  lua_setfield(L, -2, "yield");
+  lua_pop(L, 1);
+
+  // By weak key: a coroutine that nobody holds any more is no route's.
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "k");
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+  lua_setfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
+
+  lua_pushlightuserdata(L, &sources);
+  lua_newtable(L);
+  lua_pushcclosure(L, require, 2);
+  lua_setglobal(L, "require");
+}
+
+}  // namespace sluice::lua

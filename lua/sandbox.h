@@ -1,0 +1,29 @@
+// What Lua's own library is allowed to do in a config: compute, and nothing that reaches the process or the disk.
+//
+// There: base, string, table, math, bit, coroutine, os.time/date/clock/difftime/getenv, debug.traceback, require of Lua
+// files beside the config (as they were when the generation was read). Gone: io, os.execute/exit/remove/..., package,
+// ffi, jit, the rest of debug, dofile, loadfile, newproxy, string.dump, bytecode.
+#pragma once
+#include <map>
+#include <string>
+
+#include "lua/state.h"
+
+namespace sluice::lua {
+
+// The text of every file that require() found, by module name, so that all VMs of a generation run the same.
+// Thread: control. Frozen once the config VM has run.
+struct Sources {
+  std::string folder;                         // of the config file, with its slash; empty: no require()
+  std::map<std::string, std::string> text;
+  bool sealed = false;                        // no more is read from disk
+};
+
+// The registry's table of the coroutines that routes run in: a yield there is an error.
+inline constexpr const char* kRouteCoroutines = "sluice.route_coroutines";
+bool is_route_coroutine(lua_State* L);
+
+// Opens what is allowed. `sources` must outlive the VM.
+void open_sandbox(lua_State* L, Sources& sources);
+
+}  // namespace sluice::lua

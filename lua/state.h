@@ -1,0 +1,94 @@
+// One Lua VM: its memory under a limit, its entry points protected, its garbage collected between requests.
+//
+// LuaJIT ends the process when memory is refused outside a protected call, so the allocator refuses only while one of
+// ours runs. What Lua does outside of them (creating the state, collecting) is small or frees.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "lua/api.h"
+#include "lua/watchdog.h"
+#include "vm/base/handle.h"
+#include "vm/base/result.h"
+
+namespace sluice::lua {
+
+using StatePtr = Handle<lua_State, lua_close>;
+
+// Restores the height of a Lua stack on the way out.
+class StackGuard {
+ public:
+  explicit StackGuard(lua_State* L) : L_(L), top_(lua_gettop(L)) {}
+  ~StackGuard() { lua_settop(L_, top_); }
+  StackGuard(const StackGuard&) = delete;
+  StackGuard& operator=(const StackGuard&) = delete;
+
+ private:
+  lua_State* L_;
+  int top_;
+};
+
+inline void push(lua_State* L, std::string_view text) { lua_pushlstring(L, text.data(), text.size()); }
+// Life: of the string in its stack place. Only for values that are strings already.
+inline std::string_view text_at(lua_State* L, int index) {
+  std::size_t n = 0;
+  const char* p = lua_tolstring(L, index, &n);
+  return {p, p ? n : 0};
+}
+
+// Thread: one at a time; control makes and destroys it, a worker runs it in between.
+class Vm {
+ public:
+  // Units:  limit in bytes; 0: none.
+  // Errors: a sentence.
+  static Result<std::unique_ptr<Vm>, std::string> make(std::uint64_t limit_bytes, bool jit,
+                                                       std::shared_ptr<Watchdog> watchdog);
+  Vm(const Vm&) = delete;
+  Vm& operator=(const Vm&) = delete;
+  ~Vm();
+
+  lua_State* main() { return state_.get(); }
+  // lua_pcall with a traceback in the error and memory refused beyond the limit. False: the message is on the stack.
+  bool call(lua_State* L, int arguments, int results);
+  // The same without a traceback: for errors that a person reads at load.
+  bool plain_call(lua_State* L, int arguments, int results);
+  // lua_resume, likewise.
+  int resume(lua_State* co, int arguments);
+  // A C function with one light argument, protected.
+  bool protect(lua_CFunction f, void* argument);
+
+  std::uint64_t used_bytes() const { return memory_.used; }
+  std::uint64_t refused() const { return memory_.refused; }
+  std::uint64_t interrupted() const { return watch_->fired.load(std::memory_order_relaxed); }
+  bool running() const { return memory_.armed > 0; }
+  // A step of the collector when a cycle is due or under way; never inside a call.
+  void collect_step();
+  // The whole of it: after loading.
+  void collect_all();
+  // Units: of one call or resume, until the watchdog stops it; 0: never.
+  void set_time_limit(std::uint32_t limit_ms) { watch_->limit_ms.store(limit_ms, std::memory_order_relaxed); }
+  // The thread that will run it from now on is the caller.
+  void adopt_thread();
+
+ private:
+  struct Memory {
+    std::uint64_t used = 0, limit = 0, refused = 0;
+    int armed = 0;                      // protected calls of ours that run
+  };
+  Vm() = default;
+  static void* allocate(void* self, void* old, std::size_t old_size, std::size_t size);
+  void enter(lua_State* L);
+  void leave(lua_State* L);
+
+  Memory memory_;                       // outlives state_
+  std::shared_ptr<Watchdog> watchdog_;
+  std::shared_ptr<Watch> watch_;
+  StatePtr state_;
+  int traceback_ = LUA_NOREF;
+  std::uint64_t live_bytes_ = 0;        // after the last whole cycle
+  bool collecting_ = false;
+};
+
+}  // namespace sluice::lua

@@ -1,0 +1,102 @@
+#include "lua/watchdog.h"
+
+#include <signal.h>
+
+#include <chrono>
+
+namespace sluice::lua {
+namespace {
+
+// SIGURG is ignored by default, so one that comes late, when nobody handles it, does nothing.
+constexpr int kSignal = SIGURG;
+constexpr std::uint32_t kLookMs = 50;
+// How long a closed VM's record is kept, in looks: no signal is under way for a second.
+constexpr std::uint32_t kKeptLooks = 20;
+
+void stop_here(lua_State* L, lua_Debug*) { luaL_error(L, "stopped: it ran too long without a wait"); }
+
+// On the thread that runs the VM, so what it reads is its own: either the call is on or it is over.
+void on_signal(int, siginfo_t* info, void*) {
+  if (info->si_code != SI_QUEUE || info->si_value.sival_ptr == nullptr) return;
+  Watch& w = *static_cast<Watch*>(info->si_value.sival_ptr);
+  lua_State* L = w.running.load(std::memory_order_relaxed);
+  if (L == nullptr || w.serial.load(std::memory_order_relaxed) != w.condemned.load(std::memory_order_relaxed)) return;
+  w.hooked.store(true, std::memory_order_relaxed);
+  lua_sethook(L, stop_here, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+}
+
+}  // namespace
+
+Watchdog::Watchdog() {
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(kSignal, &action, nullptr);
+  // The watchdog itself takes no signals: they are control's.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+std::shared_ptr<Watch> Watchdog::add() {
+  auto watch = std::make_shared<Watch>();
+  adopt(*watch);
+  const std::lock_guard<std::mutex> hold(mutex_);
+  list_.push_back({watch, 0, 0, 0});
+  return watch;
+}
+
+void Watchdog::adopt(Watch& watch) {
+  sigset_t ours;
+  sigemptyset(&ours);
+  sigaddset(&ours, kSignal);
+  pthread_sigmask(SIG_UNBLOCK, &ours, nullptr);
+  const std::lock_guard<std::mutex> hold(mutex_);
+  watch.thread = pthread_self();
+}
+
+void Watchdog::run() {
+  std::unique_lock<std::mutex> hold(mutex_);
+  while (!ending_) {
+    wake_.wait_for(hold, std::chrono::milliseconds(kLookMs));
+    for (std::size_t i = 0; i < list_.size();) {
+      Seen& seen = list_[i];
+      Watch& w = *seen.watch;
+      if (w.closed.load(std::memory_order_acquire)) {
+        if (++seen.closed_looks > kKeptLooks) list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(i));
+        else ++i;
+        continue;
+      }
+      const std::uint64_t serial = w.serial.load(std::memory_order_acquire);
+      const std::uint32_t limit = w.limit_ms.load(std::memory_order_relaxed);
+      if (w.running.load(std::memory_order_acquire) == nullptr || serial != seen.serial) {
+        seen.serial = serial;
+        seen.for_ms = 0;
+      } else {
+        seen.for_ms += kLookMs;
+        if (limit != 0 && seen.for_ms > limit && w.condemned.load(std::memory_order_relaxed) != serial) {
+          w.condemned.store(serial, std::memory_order_release);
+          w.fired.fetch_add(1, std::memory_order_relaxed);
+          sigval value{};
+          value.sival_ptr = &w;
+          pthread_sigqueue(w.thread, kSignal, value);
+        }
+      }
+      ++i;
+    }
+  }
+}
+
+}  // namespace sluice::lua

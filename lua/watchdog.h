@@ -1,0 +1,64 @@
+// Sees a VM that runs one piece of Lua too long, and stops it in place.
+//
+// A hook stops interpreted Lua anywhere, but one that stands by makes loops 1.5 times slower. So none does: this thread
+// looks at each VM's counter now and then, and signals the worker's thread when it has not moved for too long; the
+// signal's handler, on that thread, sets a hook that raises an error at the next instruction. LuaJIT allows
+// lua_sethook() in a handler. C functions and compiled loops are not stopped (the JIT is off by default for this).
+#pragma once
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lua/api.h"
+
+namespace sluice::lua {
+
+// One VM, as the watchdog and the signal handler see it. The watchdog keeps each for as long as itself lives, so that a
+// signal under way never points at nothing.
+// Thread: the VM's writes; any reads.
+struct Watch {
+  std::atomic<lua_State*> running{nullptr};   // not null: inside a call
+  std::atomic<std::uint64_t> serial{0};       // of that call
+  std::atomic<std::uint64_t> condemned{0};    // the call that the watchdog wants stopped
+  std::atomic<std::uint64_t> fired{0};        // how many were
+  std::atomic<std::uint32_t> limit_ms{0};     // 0: for ever
+  std::atomic<bool> closed{false};
+  std::atomic<bool> hooked{false};
+  pthread_t thread{};                         // guarded by Watchdog::mutex_
+};
+
+// Thread: any.
+class Watchdog {
+ public:
+  Watchdog();
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  std::shared_ptr<Watch> add();
+  // The caller runs the VM from now on.
+  void adopt(Watch& watch);
+
+ private:
+  void run();
+
+  std::mutex mutex_;                          // held for a look at the list, never while Lua runs
+  std::condition_variable wake_;
+  bool ending_ = false;
+  struct Seen {
+    std::shared_ptr<Watch> watch;
+    std::uint64_t serial = 0;
+    std::uint64_t for_ms = 0;                 // how long that call was seen
+    std::uint32_t closed_looks = 0;
+  };
+  std::vector<Seen> list_;
+  std::thread thread_;
+};
+
+}  // namespace sluice::lua

@@ -1,0 +1,248 @@
+#include "proxy/engine/burst.h"
+
+#include <utility>
+
+#include "proxy/engine/answers.h"
+#include "proxy/engine/fields.h"
+#include "proxy/engine/lend.h"
+#include "proxy/engine/resolve.h"
+#include "vm/image.h"
+
+namespace sluice::proxy {
+Burst::Burst(Environment& environment, ServedPtr served)
+    : environment_(environment), served_(std::move(served)), fields_(kMostFields + 1) {}
+
+void Burst::swap(ServedPtr served) {
+  catalog_changed_ = catalog_changed_ || served->catalog != served_->catalog;
+  served_ = std::move(served);
+  states_.swap(served_);
+}
+
+Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq) {
+  batch_.clear();
+  lend_after_.clear();
+  seq_ = seq;
+  const auto catalog = snapshot.get(vm::kCatalogKey);
+  if (!catalog) return catalog.error();
+  catalog_changed_ = !*catalog || **catalog != served_->catalog;
+  return states_.load(served_, snapshot);
+}
+
+void Burst::load_first() { states_.load_first(served_); }
+
+void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
+  snapshot_ = &snapshot;
+  now_ms_ = now_ms;
+  changed_ = fuel_ = faults_ = 0;
+  events_ = 0;
+}
+
+bool Burst::takes(const Event& event) const {
+  if (events_ == 0) return true;
+  if (events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
+      batch_.records() + states_.changed() >= kBurstRecords)
+    return false;
+  return event.verb == Verb::view || event.verb == Verb::input || !batch_.writes_document(event.key);
+}
+
+void Burst::apply(Event& event) {
+  ++events_;
+  event.answer.reset();
+  if (event.module.get() != served_.get()) {
+    const ServedPtr from = std::static_pointer_cast<const Served>(event.module);
+    event.module = served_;
+    if (!resolve_again(event, *from, *served_)) return;
+  }
+  switch (event.verb) {
+    case Verb::view: return apply_view(event);
+    case Verb::input: return apply_input(event);
+    default: return apply_object(event);
+  }
+}
+
+std::string Burst::start() {
+  const vm::Handler* handler = served_->module->find_handler(0);
+  if (handler == nullptr) return {};
+  vm::Event asked;
+  asked.now_ms = static_cast<double>(now_ms_);
+  asked.seq = static_cast<double>(seq_ + 1);
+  asked.fuel = served_->fuel;
+  seed_.next_event();
+  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
+  if (outcome.fault != vm::Fault::none) {
+    states_.undo_event();
+    std::string why(vm::name(outcome.fault));
+    if (!outcome.text.empty()) why.append(", ").append(outcome.text);
+    return why;
+  }
+  if (states_.event_changed()) {
+    ++changed_;
+    ++seq_;
+  }
+  states_.keep_event();
+  return {};
+}
+
+void Burst::apply_view(Event& event) {
+  const Served::View& view = served_->views[event.number];
+  decode_fields(view.asked, event.fields, fields_.data());
+  vm::Event asked;
+  asked.fields = {fields_.data(), view.asked.size()};
+  asked.now_ms = static_cast<double>(now_ms_);
+  asked.seq = static_cast<double>(seq_ + 1);
+  asked.fuel = served_->fuel;
+  const vm::Outcome outcome = machine_.view(*served_->module, *view.declared, asked, *this);
+  fuel_ += outcome.fuel_used;
+  if (outcome.fault != vm::Fault::none) return answer_no_value(event.answer, view.declared->name);
+  event.answer.type = content_type(outcome.reply.type);
+  event.answer.body.text.assign(outcome.reply.text);
+}
+
+std::size_t Burst::fields_of(const Served::Input& in, const Event& event) {
+  decode_fields(in.asked, event.fields, fields_.data());
+  if (!in.takes_body) return in.asked.size();
+  fields_[in.asked.size()] = vm::Value::span(event.body.view(), vm::type_of(in.body.base));
+  return in.asked.size() + 1;
+}
+
+void Burst::apply_input(Event& event) {
+  const Served::Input& in = served_->inputs[event.number];
+  const Ran down = run(in, in.down, event, false);
+  if (in.declared->kind != vm::InputKind::key) return;
+  // Both edges are delivered whatever the first one says; the answer is the first fault, else the first reply.
+  if (down == Ran::silent) {
+    run(in, in.up, event, false);
+    return;
+  }
+  second_.reset();
+  if (run(in, in.up, second_, false) == Ran::fault && down != Ran::fault) std::swap(event.answer, second_.answer);
+}
+
+bool Burst::document_of(Event& event) {
+  Result<store::Document> stored = snapshot_->document(event.key);
+  if (!stored) {
+    answer_store_error(event.answer, stored.error().code);
+    return false;
+  }
+  stored_ = std::move(*stored);
+  document_.open(stored_, event.key);
+  return true;
+}
+
+void Burst::apply_object(Event& event) {
+  if (!document_of(event)) return;
+  const std::uint64_t present = document_.present_revision();
+  const bool holds = event.verb == Verb::show ||
+                     (event.condition == Condition::absent ? present == 0 : present != 0 && event.matches(present));
+  if (!holds) {
+    answer_conflict(event.answer, present);
+    return document_.close();
+  }
+  const Served::Input& in = served_->inputs[event.number];
+  const Ran ran = run(in, in.down, event, true);
+  if (ran != Ran::fault) event.answer.revision = document_.revision_after();
+  if (ran == Ran::silent && event.verb == Verb::remove) event.answer.status = 204;
+  document_.close();
+}
+
+Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object) {
+  if (handler == nullptr) return Ran::silent;
+  seed_.next_event();
+  vm::Event asked;
+  asked.fields = {fields_.data(), fields_of(in, event)};
+  asked.now_ms = static_cast<double>(now_ms_);
+  asked.seq = static_cast<double>(seq_ + 1);
+  asked.fuel = served_->fuel;
+  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
+  fuel_ += outcome.fuel_used;
+  if (outcome.fault != vm::Fault::none) {
+    ++faults_;
+    states_.undo_event();
+    answer_fault(event.answer, outcome.fault, outcome.text, object, object ? document_.present_revision() : 0);
+    return Ran::fault;
+  }
+  const bool edited = object && document_.changed();
+  const bool changed = edited || states_.event_changed();
+  states_.keep_event();
+  answer_reply(outcome.reply, in, event);
+  if (edited) {
+    document_.write_to(batch_, static_cast<std::uint8_t>(served_->module->documents.kind), event.body.view());
+  }
+  if (changed) {
+    ++changed_;
+    ++seq_;
+  }
+  return outcome.reply.kind == vm::ReplyKind::none ? Ran::silent : Ran::replied;
+}
+
+void Burst::answer_reply(const vm::Reply& reply, const Served::Input& in, Event& event) {
+  Answer& answer = event.answer;
+  answer.type = content_type(reply.type);
+  switch (reply.kind) {
+    case vm::ReplyKind::none:
+      answer.type = ContentType::octets;
+      break;
+    case vm::ReplyKind::owned:
+      answer.body.text.assign(reply.text);
+      break;
+    case vm::ReplyKind::field:
+      if (in.takes_body && reply.field == in.asked.size()) {
+        if (event.body) {
+          answer.body.buffer = event.body;
+          answer.body.buffer_size = event.body.size();
+        }
+      } else {
+        answer.body.text.assign(fields_[reply.field].text());
+      }
+      break;
+    case vm::ReplyKind::document:
+      answer_document(event);
+      break;
+  }
+}
+
+void Burst::answer_document(Event& event) {
+  Body& body = event.answer.body;
+  if (document_.bytes() <= kCopyMax) {
+    document_.append_to(body.text);
+  } else if (!document_.changed()) {
+    body.loan = std::make_shared<Lent>(environment_.shared(), snapshot_->loan());
+    body.pieces = stored_.pieces;
+  } else {
+    // Its bytes are lent from the commit that is still to come.
+    lend_after_.push_back(&event);
+  }
+}
+
+bool Burst::doc(vm::Value& out) {
+  if (!document_.exists()) return false;
+  const bool bytes = served_->module->documents.kind == vm::DocumentKind::bytes;
+  out = vm::Value::span(document_.whole(), bytes ? vm::Type::bytes : vm::Type::text);
+  return true;
+}
+
+store::Batch& Burst::stage() {
+  states_.stage(batch_);
+  if (catalog_changed_) batch_.put(vm::kCatalogKey, served_->catalog);
+  return batch_;
+}
+
+void Burst::lend(const store::Snapshot& newest) {
+  for (Event* event : lend_after_) {
+    Result<store::Document> document = newest.document(event->key);
+    if (document) give_document(event->answer.body, *document, newest, environment_);
+    else answer_store_error(event->answer, document.error().code);
+  }
+}
+
+void Burst::end() {
+  if (changed_ > 0) {
+    states_.committed();
+    batch_.clear();
+    catalog_changed_ = false;
+  }
+  lend_after_.clear();
+  snapshot_ = nullptr;
+}
+
+}  // namespace sluice::proxy

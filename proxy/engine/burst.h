@@ -1,0 +1,116 @@
+// Applies events to one shard, one after the other, up to the commit that makes them durable together.
+//
+// Each event runs on the machine over three layers: the decoded states, what the burst has staged, the snapshot that the
+// burst began with. A document's key is in a burst at most once after it was written, so documents are always read
+// from the snapshot.
+// Source: design module.md 3.8, 4.5; http.md, "An answer is durable".
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/engine/document_edit.h"
+#include "proxy/engine/environment.h"
+#include "proxy/engine/seed.h"
+#include "proxy/engine/served.h"
+#include "proxy/engine/state_cache.h"
+#include "proxy/event.h"
+#include "store/batch.h"
+#include "vm/machine.h"
+
+namespace sluice::proxy {
+
+// Where a burst ends at the latest. An event is never split, so the last one may go beyond.
+inline constexpr std::size_t kBurstRecords = 10'000;
+inline constexpr std::size_t kBurstBytes = std::size_t{16} << 20;
+inline constexpr std::size_t kBurstEvents = 8'192;
+inline constexpr std::uint64_t kBurstFuel = 5'000'000;   // about 50 ms: those before are not kept waiting longer
+
+// Thread: owner.
+class Burst final : private vm::Host {
+ public:
+  Burst(Environment& environment, ServedPtr served);
+
+  const ServedPtr& served() const { return served_; }
+  // Between two bursts. The next commit records the module in the store's catalog.
+  void swap(ServedPtr served);
+
+  // Reads the states and the catalog from the snapshot, and forgets what was staged: at the start, and after a failed
+  // commit. A catalog that is not the module's is replaced by the next commit.
+  Result<void> load(const store::Snapshot& snapshot, std::uint64_t seq);
+  // The same for a store that is being created: first values.
+  void load_first();
+
+  // Life: `snapshot` until end() or fail().
+  void begin(const store::Snapshot& snapshot, std::uint64_t now_ms);
+  // False: the burst must end before this event.
+  bool takes(const Event& event) const;
+  // Answers it. The answer may leave only after the commit.
+  void apply(Event& event);
+  // Event 0, once in a store's life. Returns why it failed; empty when it did not.
+  std::string start();
+
+  bool changed() const { return changed_ > 0; }
+  std::uint64_t events_changed() const { return changed_; }
+  std::uint64_t now_ms() const { return now_ms_; }
+  std::uint64_t faults() const { return faults_; }
+  // The batch to commit.
+  store::Batch& stage();
+  // Into another batch: what is written when the store is created.
+  void stage_states(store::Batch& batch) { states_.stage(batch); }
+  // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
+  // from it.
+  bool lends_after() const { return !lend_after_.empty(); }
+  void lend(const store::Snapshot& newest);
+  void end();
+
+ private:
+  enum class Ran : std::uint8_t { fault, silent, replied };
+
+  void apply_view(Event& event);
+  void apply_input(Event& event);
+  void apply_object(Event& event);
+  // Runs one handler, keeps or undoes what it did, and answers.
+  Ran run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object);
+  void answer_reply(const vm::Reply& reply, const Served::Input& in, Event& event);
+  void answer_document(Event& event);
+  std::size_t fields_of(const Served::Input& in, const Event& event);
+  bool document_of(Event& event);
+
+  // vm::Host
+  bool state(std::uint16_t number, vm::Value& out) override { return states_.get(number, out); }
+  void set_state(std::uint16_t number, const vm::Value& value) override { states_.set(number, value); }
+  void clear_state(std::uint16_t number) override { states_.clear(number); }
+  bool doc(vm::Value& out) override;
+  bool has_doc() override { return document_.exists(); }
+  std::uint64_t doc_bytes() override { return document_.bytes(); }
+  double doc_revision() override { return static_cast<double>(document_.stored_revision()); }
+  std::string_view doc_key() override { return document_.key(); }
+  void doc_set(std::string_view content) override { document_.set(content); }
+  void doc_delete() override { document_.erase(); }
+  void doc_append(std::string_view content) override { document_.append(content); }
+  void doc_splice(std::uint64_t at, std::uint64_t remove, std::string_view insert) override {
+    document_.splice(at, remove, insert);
+  }
+  std::string_view seed() override { return seed_.bytes(); }
+
+  Environment& environment_;
+  ServedPtr served_;
+  bool catalog_changed_ = false;
+  vm::Machine machine_;
+  StateCache states_;
+  store::Batch batch_;
+  Seed seed_;
+  std::vector<vm::Value> fields_;
+  Event second_;                         // takes what a key's up edge answers when the down edge's answer stands
+  store::Document stored_;               // of the event under way
+  DocumentEdit document_;
+  const store::Snapshot* snapshot_ = nullptr;
+  std::uint64_t seq_ = 0;                // events that have changed the store, the burst's included
+  std::uint64_t now_ms_ = 0, changed_ = 0, fuel_ = 0, faults_ = 0;
+  std::size_t events_ = 0;
+  std::vector<Event*> lend_after_;       // their answers are the document as it is after the commit
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,236 @@
+#include "proxy/engine/control.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "proxy/engine/open_store.h"
+#include "proxy/engine/worker_engine.h"
+#include "vm/image.h"
+
+namespace sluice::proxy {
+namespace {
+
+// A store that failed closes when the last answer that holds on to it has been sent; longer than this a reload does
+// not wait for it.
+constexpr int kCloseWaitMs = 2'000;
+
+// One spelling per folder, whether it exists or not.
+std::string canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+  return error ? path : whole.lexically_normal().string();
+}
+
+}  // namespace
+
+struct Control::Plan final : public StorePlan {
+  struct Swap {
+    LocalPtr store;
+    ServedPtr served;
+  };
+  struct Opened {
+    LocalPtr store;
+    bool created = false;
+  };
+
+  ~Plan() override {
+    if (applied) return;
+    for (Opened& o : opened) {
+      const HomePtr home = o.store->home();
+      // Whoever still has the store from stores() finds it stopped.
+      home->environment.set_failed();
+      home->environment.set_bell(nullptr);
+      home->environment.start_closing();
+      home->environment.try_close();
+      home->committer->stop();
+      if (o.created) remove_created(o.store->spec());
+    }
+  }
+  std::shared_ptr<const StoreSet> stores() const override { return set; }
+
+  std::shared_ptr<StoreSet> set = std::make_shared<StoreSet>();
+  std::vector<LocalPtr> locals;              // the set's, as what they are
+  std::vector<Swap> swaps;
+  std::vector<Opened> opened;
+  bool applied = false;
+};
+
+Control::Control(const EngineOptions& options) : core_(std::make_shared<Core>()) { core_->options = options; }
+
+Control::~Control() { stop(); }
+
+Control::LocalPtr Control::find_serving(const std::string& folder) {
+  LocalPtr found;
+  std::size_t kept = 0;
+  for (std::weak_ptr<LocalStore>& weak : known_) {
+    const LocalPtr store = weak.lock();
+    if (!store) continue;
+    if (store->folder() == folder && !store->home()->environment.failed()) found = store;
+    known_[kept++] = weak;
+  }
+  known_.resize(kept);
+  return found;
+}
+
+std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
+  const std::string said = "store `" + spec.name + "`: ";
+  const std::string folder = canonical(spec.path);
+  for (const LocalPtr& other : plan.locals) {
+    if (other->name() == spec.name) return said + "there are two stores of this name";
+    if (other->folder() == folder) return said + "its folder is also that of the store `" + std::string(other->name()) + "`";
+  }
+  Result<ServedPtr, std::string> served = load_served(spec);
+  if (!served) return served.error();
+
+  if (const LocalPtr present = find_serving(folder)) {
+    const StoreSpec& now = present->spec();
+    if (now.name != spec.name)
+      return said + "its folder serves as the store `" + now.name + "`; a store is renamed by a restart";
+    if (now.shards != spec.shards) return said + "the number of shards changes by a restart";
+    if (now.quota_bytes != spec.quota_bytes || now.map_bytes != spec.map_bytes)
+      return said + "its quota and map size change by a restart";
+    if (!present->held()->same_as(**served)) {
+      const std::string why = vm::why_not_served(present->held()->catalog, *(*served)->module);
+      if (!why.empty()) return said + why;
+      plan.swaps.push_back({present, *served});
+    }
+    plan.locals.push_back(present);
+    return {};
+  }
+
+  // The folder may be that of a store which is closing: removed, or failed.
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    for (const HomePtr& home : homes_) {
+      if (home->folder == folder && !home->environment.wait_closed(kCloseWaitMs))
+        return said + "it is still closing: answers that are being sent hold on to it; try again";
+    }
+  }
+  bool created = false;
+  Result<HomePtr, std::string> home = open_home(core_, spec, *served, created);
+  if (!home) return home.error();
+  (*home)->folder = folder;
+  const auto store = std::make_shared<LocalStore>(spec, folder, next_id_++, *served, *home);
+  plan.opened.push_back({store, created});
+  plan.locals.push_back(store);
+  return {};
+}
+
+Result<std::unique_ptr<StorePlan>, std::string> Control::prepare(std::span<const StoreSpec> specs) {
+  reap();
+  if (stopped_) return std::string("the engine has stopped");
+  auto plan = std::make_unique<Plan>();
+  // What can be said without opening anything is said before anything is created.
+  for (const StoreSpec& spec : specs)
+    if (std::string why = why_not_opened(spec); !why.empty()) return why;
+  for (const StoreSpec& spec : specs)
+    if (std::string why = plan_store(spec, *plan); !why.empty()) return why;
+  for (const LocalPtr& store : plan->locals) plan->set->stores.push_back(store);
+  std::sort(plan->set->stores.begin(), plan->set->stores.end(),
+            [](const StorePtr& a, const StorePtr& b) { return a->name() < b->name(); });
+  return std::unique_ptr<StorePlan>(std::move(plan));
+}
+
+Result<std::shared_ptr<const StoreSet>, std::string> Control::check(std::span<const StoreSpec> specs) {
+  auto set = std::make_shared<StoreSet>();
+  std::vector<std::string> folders;
+  for (const StoreSpec& spec : specs) {
+    if (std::string why = why_not_opened(spec); !why.empty()) return why;
+    const std::string folder = canonical(spec.path);
+    if (set->find(spec.name)) return "store `" + spec.name + "`: there are two stores of this name";
+    for (std::size_t i = 0; i < folders.size(); ++i)
+      if (folders[i] == folder)
+        return "store `" + spec.name + "`: its folder is also that of the store `" + std::string(set->stores[i]->name()) + "`";
+    Result<ServedPtr, std::string> served = load_served(spec);
+    if (!served) return served.error();
+    set->stores.push_back(std::make_shared<LocalStore>(spec, folder, 0, *served, nullptr));
+    folders.push_back(folder);
+  }
+  std::sort(set->stores.begin(), set->stores.end(),
+            [](const StorePtr& a, const StorePtr& b) { return a->name() < b->name(); });
+  return std::shared_ptr<const StoreSet>(std::move(set));
+}
+
+std::shared_ptr<const StoreSet> Control::apply(std::unique_ptr<StorePlan> prepared) {
+  const std::unique_ptr<Plan> plan(static_cast<Plan*>(prepared.release()));
+  plan->applied = true;
+  for (const Plan::Swap& swap : plan->swaps) swap.store->swap(swap.served, *core_);
+  for (const Plan::Opened& o : plan->opened) {
+    {
+      const std::lock_guard<std::mutex> hold(mutex_);
+      homes_.push_back(o.store->home());
+    }
+    known_.push_back(o.store);
+    for (const auto& owner : o.store->home()->owners) owner->start();
+  }
+  present_ = std::move(plan->locals);
+  reap();
+  return plan->set;
+}
+
+std::unique_ptr<Engine> Control::worker(std::uint16_t index, Inbox<EventPtr>& results) {
+  SLUICE_CHECK(index < kMostWorkers);
+  core_->workers[index].results.store(&results, std::memory_order_release);
+  return std::make_unique<WorkerEngine>(core_, index);
+}
+
+void Control::count_in(const HomePtr& home, EngineCounters& sum) const {
+  for (const auto& owner : home->owners) {
+    const OwnerCounters& c = owner->counters();
+    sum.bursts += c.bursts.load(std::memory_order_relaxed);
+    sum.burst_events += c.events.load(std::memory_order_relaxed);
+    sum.faults += c.faults.load(std::memory_order_relaxed);
+  }
+  sum.commits += home->committer->commits();
+}
+
+void Control::reap() {
+  for (const LocalPtr& store : present_) store->reap(*core_);
+  const std::lock_guard<std::mutex> hold(mutex_);
+  std::size_t kept = 0;
+  for (HomePtr& home : homes_) {
+    const bool ended = std::all_of(home->owners.begin(), home->owners.end(), [](const auto& o) { return o->ended(); });
+    if (!ended) {
+      homes_[kept++] = std::move(home);
+      continue;
+    }
+    for (const auto& owner : home->owners) owner->join();
+    count_in(home, ended_);
+  }
+  homes_.resize(kept);
+}
+
+void Control::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  std::vector<HomePtr> homes;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    homes = homes_;
+  }
+  for (const HomePtr& home : homes) home->end();
+  for (const HomePtr& home : homes)
+    for (const auto& owner : home->owners) owner->join();
+  homes.clear();
+  reap();
+  present_.clear();
+  known_.clear();
+}
+
+EngineCounters Control::counters() const {
+  EngineCounters sum;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    sum = ended_;
+    for (const HomePtr& home : homes_) {
+      count_in(home, sum);
+      sum.owners += home->running.load();
+    }
+  }
+  for (const WorkerSlot& worker : core_->workers) sum.evaluated += worker.evaluated.load(std::memory_order_relaxed);
+  return sum;
+}
+
+}  // namespace sluice::proxy

@@ -1,0 +1,18 @@
+// What the engine takes from outside: the clock, the source of chance, and how stores are opened.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "store/store.h"
+
+namespace sluice::proxy {
+
+// Thread: frozen; the functions are called from any thread.
+struct EngineOptions {
+  void* context = nullptr;
+  std::uint64_t (*wall_ms)(void* context) = nullptr;        // ms since 1970; null: the system's clock
+  // The store's own settings; a StoreSpec's quota and map size go over them. Tests inject faults here.
+  store::Options store;
+};
+
+}  // namespace sluice::proxy

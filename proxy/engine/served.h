@@ -1,0 +1,70 @@
+// A module as the engine serves it: proven code, with what every event asks of it worked out once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "vm/module.h"
+
+namespace sluice::proxy {
+
+// A short field of a message or a parameter of a view: what the query must carry.
+struct Asked {
+  std::string_view name;
+  const vm::Slot* slot = nullptr;
+};
+
+// Thread: frozen.
+struct Served {
+  struct Input {
+    const vm::Input* declared = nullptr;
+    std::vector<Asked> asked;             // the fields of the query, in declared order
+    bool takes_body = false;
+    vm::Slot body;                        // when it takes one
+    const vm::Handler* down = nullptr;    // nullptr: nothing happens, and that is a success
+    const vm::Handler* up = nullptr;      // keys only
+    bool writes = false;                  // a handler may change the store
+  };
+  struct View {
+    const vm::View* declared = nullptr;
+    std::vector<Asked> asked;
+    bool here = false;                    // cheap enough for a worker, on a snapshot
+    bool reads_now = false;
+    bool reads_seq = false;
+  };
+
+  std::unique_ptr<const vm::Module> module;
+  std::uint64_t fuel = vm::kFuel;         // per event
+  std::vector<Input> inputs;              // as Module::inputs
+  std::vector<View> views;                // as Module::views
+  std::vector<std::string> state_keys;    // as Module::states
+  std::string catalog;
+  std::optional<std::uint32_t> show, edit, remove;   // inputs; show and edit only together
+  bool show_here = false;
+  bool show_reads_now = false;
+  bool show_reads_seq = false;
+
+  std::optional<std::uint32_t> find_input(std::string_view name) const;
+  std::optional<std::uint32_t> find_view(std::string_view name) const;
+  bool serves_objects() const { return show.has_value(); }
+  // The same file with the same budget: nothing to swap.
+  bool same_as(const Served& other) const {
+    return module->code_hash == other.module->code_hash && fuel == other.fuel;
+  }
+
+  // Sorted by name.
+  std::vector<std::pair<std::string_view, std::uint32_t>> input_names, view_names;
+};
+using ServedPtr = std::shared_ptr<const Served>;
+
+// Units: static fuel up to which a worker evaluates a view itself, so that no connection waits for a neighbour's.
+// Source: design README, "Views by cost".
+inline constexpr std::uint64_t kFuelHere = 20'000;
+
+ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel);
+
+}  // namespace sluice::proxy

@@ -1,0 +1,63 @@
+// How a new config comes to life: made ready whole, then switched to, or dropped with nothing changed.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proxy/config.h"
+#include "proxy/engine.h"
+#include "proxy/options.h"
+#include "proxy/settings.h"
+#include "proxy/worker.h"
+#include "vm/base/result.h"
+
+namespace sluice::proxy {
+
+// A config that is ready: read, its stores planned, its routes made for every worker. Dropping it undoes everything.
+struct Prepared {
+  std::shared_ptr<const Config> config;
+  std::shared_ptr<const Settings> settings;             // with the flags' word over the file's; keeps `config` too
+  std::unique_ptr<StorePlan> plan;
+  std::vector<std::unique_ptr<RouteTable>> routes;      // one per worker
+  std::vector<std::string> warnings;                    // settings that wait for a restart
+};
+
+// Thread: control.
+class Reloader {
+ public:
+  // `reader` and `engine` outlive it. `path` is the file that is read each time.
+  Reloader(ConfigReader& reader, EngineControl& engine, std::string path, Overrides overrides);
+
+  // The settings alone, for what must be known before stores are opened: where to listen and how many workers.
+  // The next prepare() uses what it read, so that the file is read once at start.
+  Result<Settings, std::string> read_settings();
+
+  // Phase one. Changes nothing that serves. `workers` is how many run; settings that need a restart keep the values of
+  // `running` (nullptr: at start, there are none yet).
+  // Errors: why, as the reader or the engine says it.
+  Result<Prepared, std::string> prepare(std::uint16_t workers, const Settings* running);
+
+  // Phase two; cannot fail. The generations are for Worker::start() or install(), one per worker.
+  std::vector<Generation> apply(Prepared prepared);
+
+  // Reads, checks modules and makes one worker's routes, and leaves the disk as it is.
+  Result<void, std::string> check();
+
+  std::uint64_t generation() const { return generation_; }     // of the last apply()
+  const Settings& settings() const { return *settings_; }      // of the last apply()
+  const std::string& path() const { return path_; }
+
+ private:
+  Result<std::shared_ptr<const Config>, std::string> read();
+
+  ConfigReader& reader_;
+  EngineControl& engine_;
+  const std::string path_;
+  const Overrides overrides_;
+  std::shared_ptr<const Config> read_ahead_;
+  std::shared_ptr<const Settings> settings_;
+  std::uint64_t generation_ = 0;
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,230 @@
+#include "proxy/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "proxy/listener.h"
+#include "vm/base/json.h"
+
+namespace sluice::proxy {
+namespace {
+
+constexpr std::size_t kNews = 4096;
+constexpr std::uint32_t kMaxWorkers = 256;
+constexpr rlim_t kOtherDescriptors = 1024;   // stores, wake-ups, logs
+
+// The cores this process may use, which taskset and containers make fewer than the machine has.
+std::uint32_t cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::clamp<std::uint32_t>(static_cast<std::uint32_t>(CPU_COUNT(&set)), 1, kMaxWorkers);
+}
+
+// Shells give 1,024 descriptors, and as many as the hard limit says to whoever asks.
+void raise_descriptor_limit(std::uint32_t connections, Log& log) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = connections + kOtherDescriptors;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted)
+    log.warn(fmt::format("{} connections need {} descriptors and the limit is {}: the last ones will be refused", connections,
+                         wanted, limit.rlim_cur));
+}
+
+std::string json(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+}  // namespace
+
+std::string one_line(std::string_view text) {
+  std::string line(text.substr(0, text.find('\n')));
+  std::size_t at = line.size();
+  while (at < text.size()) {
+    const std::size_t begin = at + 1;
+    at = std::min(text.find('\n', begin), text.size());
+    std::string_view next = text.substr(begin, at - begin);
+    next.remove_prefix(std::min(next.find_first_not_of(' '), next.size()));
+    // Hints of the first error only: those of others would read as if they were its own.
+    if (next.find(": error: ") != std::string_view::npos) break;
+    if (next.starts_with("hint: ")) line.append("; ").append(next);
+  }
+  return line;
+}
+
+Server::Server(ServerParts parts, std::string path, Overrides overrides, std::string version)
+    : parts_(parts),
+      reloader_(parts.reader, parts.engine, std::move(path), std::move(overrides)),
+      version_(std::move(version)),
+      news_("control.news", kNews) {}
+
+Server::~Server() = default;
+
+Result<Started, std::string> Server::start() {
+  const auto settings = reloader_.read_settings();
+  if (!settings) return settings.error();
+  parts_.log.set_level(find_log_level(settings->log_level).value_or(LogLevel::info));
+  if (settings->workers > kMaxWorkers) return fmt::format("workers: at most {}, not {}", kMaxWorkers, settings->workers);
+  const auto count = static_cast<std::uint16_t>(settings->workers == 0 ? cores() : settings->workers);
+  raise_descriptor_limit(settings->connections, parts_.log);
+
+  // Before the stores: who starts a second server by mistake hears of the port, and no store was touched.
+  auto listeners = open_listeners(settings->host, settings->port, count);
+  if (!listeners) return listeners.error();
+  auto prepared = reloader_.prepare(count, nullptr);
+  if (!prepared) {
+    for (const int fd : listeners->fds) close(fd);
+    return prepared.error();
+  }
+  const std::size_t stores = prepared->plan->stores()->stores.size();
+  std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
+  limits_ = std::make_unique<ProcessLimits>(reloader_.settings());
+  taken_over_.assign(count, reloader_.generation());
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (std::uint16_t w = 0; w < count; ++w) {
+    workers_.push_back(std::make_unique<Worker>(w, *limits_, news_));
+    engines.push_back(parts_.engine.worker(w, workers_[w]->results()));
+  }
+  for (std::uint16_t w = 0; w < count; ++w)
+    workers_[w]->start(std::move(engines[w]), {listeners->fds[w]}, std::move(generations[w]));
+  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, listeners->port));
+  return Started{listeners->port,
+                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}}})",
+                             listeners->port, count, json(settings->host), stores, getpid(), json(version_))};
+}
+
+std::string Server::serve() {
+  while (!end_wanted_) {
+    wait_for_news();
+    // One that came while the last was being switched to runs now: the file may have changed behind it.
+    if (reload_wanted_ && !switching() && !end_wanted_) reload();
+  }
+  drain();
+  return counters();
+}
+
+bool Server::switching() const {
+  return std::any_of(taken_over_.begin(), taken_over_.end(),
+                     [this](std::uint64_t g) { return g != reloader_.generation(); });
+}
+
+void Server::wait_for_news() {
+  pollfd fds[2] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}};
+  if (poll(fds, 2, -1) <= 0) return;
+  if (fds[0].revents != 0) hear_signals();
+  if (fds[1].revents == 0) return;
+  news_.wake().quiet();
+  news_.drain([this](News&& news) { hear(std::move(news)); });
+}
+
+void Server::hear_signals() {
+  while (const std::optional<int> signal = parts_.signals.next()) {
+    if (*signal == SIGHUP) {
+      reload_wanted_ = true;
+      continue;
+    }
+    end_wanted_ = true;
+    parts_.signals.let_next_end_us();
+    parts_.log.info("ending: finishing what was accepted; a second signal ends at once");
+    return;
+  }
+}
+
+// What a worker gives back is destroyed here, at the end of this call.
+void Server::hear(News news) {
+  switch (news.kind) {
+    case News::Kind::installed:
+      taken_over_[news.worker] = news.generation.number;
+      if (!reload_unsaid_ || switching()) return;
+      reload_unsaid_ = false;
+      ++reloads_;
+      parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
+      return;
+    case News::Kind::drained: ++drained_; return;
+    case News::Kind::retired:
+    case News::Kind::ended: return;
+  }
+}
+
+void Server::reload() {
+  reload_wanted_ = false;
+  auto prepared = reloader_.prepare(static_cast<std::uint16_t>(workers_.size()), &reloader_.settings());
+  if (!prepared) return reload_failed(prepared.error());
+  for (const std::string& w : prepared->warnings) parts_.log.warn("reload: " + w);
+  std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
+  limits_->apply(reloader_.settings());
+  parts_.log.set_level(find_log_level(reloader_.settings().log_level).value_or(LogLevel::info));
+  reload_unsaid_ = true;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    // There is room: at most one generation is on its way to a worker, as reloads wait for the last to be taken over.
+    const Result<void> sent = workers_[w]->install(std::move(generations[w]));
+    SLUICE_CHECK(sent.has_value());
+  }
+}
+
+void Server::reload_failed(std::string_view why) {
+  ++reload_failures_;
+  parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
+}
+
+void Server::drain() {
+  for (const auto& w : workers_) w->drain();
+  while (drained_ < workers_.size()) {
+    news_.wake().wait(-1);
+    news_.drain([this](News&& news) { hear(std::move(news)); });
+  }
+  parts_.engine.stop();
+  for (const auto& w : workers_) w->end();
+  for (const auto& w : workers_) w->join();
+  news_.drain([this](News&& news) { hear(std::move(news)); });
+}
+
+std::string Server::counters() const {
+  const auto sum = [this](Counter Counters::*counter) {
+    std::uint64_t n = 0;
+    for (const auto& w : workers_) n += (w->counters().*counter).get();
+    return n;
+  };
+  const EngineCounters engine = parts_.engine.counters();
+  std::string out;
+  const auto put = [&out](std::string_view name, std::uint64_t value) {
+    out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
+  };
+  put("active", sum(&Counters::active));
+  put("accepted", sum(&Counters::accepted));
+  put("requests", sum(&Counters::requests));
+  put("bursts", engine.bursts);
+  put("burst_events", engine.burst_events);
+  put("expired", sum(&Counters::expired) + engine.expired);
+  put("retained_payload_bytes", limits_->payload.held());
+  put("threads", workers_.size());
+  put("commits", engine.commits);
+  put("reloads", reloads_);
+  put("reload_failures", reload_failures_);
+  put("answers", sum(&Counters::answers));
+  put("evaluated", engine.evaluated);
+  put("faults", engine.faults);
+  put("clients_gone", sum(&Counters::clients_gone));
+  put("timeouts", sum(&Counters::timeouts));
+  put("deadlines", sum(&Counters::deadlines));
+  put("refused_connections", sum(&Counters::refused_connections));
+  put("refused_requests", sum(&Counters::refused_requests));
+  put("refused_budget", sum(&Counters::refused_budget));
+  put("refused_active", sum(&Counters::refused_active));
+  put("refused_busy", sum(&Counters::refused_busy));
+  put("accept_failures", sum(&Counters::accept_failures));
+  return out + "}";
+}
+
+}  // namespace sluice::proxy

@@ -1,0 +1,78 @@
+// The life of the process on its control thread: start, serve, reload, drain, end.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/config.h"
+#include "proxy/engine.h"
+#include "proxy/log.h"
+#include "proxy/options.h"
+#include "proxy/reload.h"
+#include "proxy/signals.h"
+#include "proxy/worker.h"
+#include "vm/base/result.h"
+
+namespace sluice::proxy {
+
+// What a server is built over; all of it outlives the server.
+struct ServerParts {
+  Signals& signals;
+  Log& log;
+  EngineControl& engine;
+  ConfigReader& reader;
+};
+
+struct Started {
+  std::uint16_t port = 0;
+  std::string line;                        // to print: {"port":8767,"threads":2,"host":"127.0.0.1",...}
+};
+
+// Thread: control.
+class Server {
+ public:
+  // `path` is what `reader` reads: a config, or a module.
+  Server(ServerParts parts, std::string path, Overrides overrides, std::string version);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Listens, opens the stores and starts the workers.
+  // Errors: why it cannot; nothing runs then.
+  Result<Started, std::string> start();
+
+  // Reloads on SIGHUP, until SIGINT or SIGTERM; then finishes what was accepted, answers it, and ends the workers, the
+  // owners and the stores. The line of counters, as JSON.
+  std::string serve();
+
+ private:
+  bool switching() const;                  // a worker has not taken the newest generation over yet
+  void wait_for_news();                    // and for signals
+  void hear_signals();
+  void hear(News news);
+  void reload();
+  void reload_failed(std::string_view why);
+  void drain();
+  std::string counters() const;
+
+  ServerParts parts_;
+  Reloader reloader_;
+  const std::string version_;
+  std::unique_ptr<ProcessLimits> limits_;
+  Inbox<News> news_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::uint64_t> taken_over_;  // per worker: the generation that new requests use
+  std::size_t drained_ = 0;                // workers
+  bool reload_wanted_ = false;             // a SIGHUP that is not served yet
+  bool reload_unsaid_ = false;             // switched to, but not by every worker
+  bool end_wanted_ = false;
+  std::uint64_t reloads_ = 0;
+  std::uint64_t reload_failures_ = 0;
+};
+
+// `text` as one line for a person: what comes before its first line feed, and its hints ("hint: ...").
+std::string one_line(std::string_view text);
+
+}  // namespace sluice::proxy

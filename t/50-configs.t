@@ -1,0 +1,98 @@
+# Each config and module that a user can start from loads, serves, and does what its comments say.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use File::Copy qw(copy);
+use File::Find qw(find);
+use File::Basename qw(dirname);
+use File::Path qw(make_path);
+use Sluice;
+use Test::More;
+
+my @NEW = (headers => [ 'If-None-Match', '*' ]);
+
+# The folder is copied, so that what is stored goes nowhere near the sources.
+sub serve {
+  my ($name) = @_;
+  my $dir = temp_folder();
+  my $from = repo_path('configs');
+  find({ no_chdir => 1, wanted => sub {
+    return if !-f || m{/data/};
+    my $to = $dir . substr $_, length $from;
+    make_path(dirname($to));
+    copy($_, $to) or die "$_: $!";
+  } }, $from);
+  my ($code, $out, $err) = run_sluice('--config', "$dir/$name", '--check');
+  is($code, 0, "$name passes --check") or diag($err);
+  like($out . $err, qr/ok$/m, "and says so");
+  ok(!-e dirname("$dir/$name") . '/data', 'and makes nothing');
+  my $s = Sluice::new_server(dirname("$dir/$name"), {});
+  $s->{config}  = "$dir/$name";
+  $s->{command} = [ sluice_binary(), '--config', "$dir/$name", '--port', '0' ];
+  return $s->start;
+}
+
+my %does = (
+  'quickstart.lua' => sub {
+    my ($s) = @_;
+    answer_is($s->http(GET => '/dashboard/first'), 'the dashboard of nothing', status => 200, 'content-type' => 'application/json');
+    is_deeply(json($s->http(GET => '/dashboard/first')->{body}), { hits => 0, note => undef }, 'as JSON');
+    is($s->http(POST => '/quota/inputs/plus')->{status}, 200, 'press') for 1 .. 3;
+    answer_is($s->http(PUT => '/notes/objects/first', body => '{"title":"First","version":1}', @NEW), 'a note', status => 200, etag => '"1"');
+    is_deeply(json($s->http(GET => '/dashboard/first')->{body}), { hits => 3, note => { title => 'First', version => 1 } }, 'both in one answer');
+    answer_is($s->http(HEAD => '/dashboard/first'), 'HEAD goes where GET does', status => 200, body => '');
+    answer_is($s->http(POST => '/dashboard/first'), 'POST does not', status => 405, allow => qr/\bGET\b/);
+    is($s->http(GET => '/quota/views/motto')->{body}, 'BE KIND (7)', 'the rest is the stores');
+  },
+  'minimal.lua' => sub {
+    my ($s) = @_;
+    is($s->http(GET => '/views/left')->{body}, '5', 'five saved up');
+    is($s->http(POST => '/inputs/take')->{body}, $_, "take, $_ left") for 4, 3, 2, 1;
+    is($s->http(GET => '/tokens/views/left')->{status}, 200, 'the store has its name too');
+  },
+  'failover.lua' => sub {
+    my ($s) = @_;
+    answer_is($s->http(PUT => '/spare/objects/only-there', body => 'spare', @NEW), 'fill the spare', status => 200);
+    answer_is($s->http(GET => '/files/objects/only-there'), 'a miss asks the spare', status => 200, body => 'spare');
+    for my $key (map { "k$_" } 1 .. 8) {
+      answer_is($s->http(PUT => "/files/objects/$key", body => $key, @NEW), "put $key", status => 200);
+      answer_is($s->http(GET => "/files/objects/$key"), "get $key", status => 200, body => $key);
+    }
+    answer_is($s->http(GET => '/files/objects/nowhere'), 'nobody has it', status => 404, error => 'not_found');
+    answer_is($s->http(PUT => '/both/objects/b', body => 'x', @NEW), 'in both at once', status => 200);
+    answer_is($s->http(GET => '/files/objects/b'), 'so it is there wherever the key lives', status => 200, body => 'x');
+    answer_is($s->http(POST => '/switch/inputs/set?percent_now=30', body => 'beta'), 'a switch', status => 200, body => '{"percent":30,"note":"beta"}');
+    my $on = grep { $s->http(GET => "/switch/views/enabled?user=u$_")->{body} eq 'true' } 1 .. 200;
+    cmp_ok($on, '>', 30, "a share of the users: $on of 200");
+    cmp_ok($on, '<', 90, 'and no more');
+    answer_is($s->http(GET => '/other'), 'nothing else', status => 404, error => 'route');
+  },
+  'bench/routes.lua' => sub {
+    my ($s) = @_;
+    answer_is($s->http(GET => '/hello'), 'hello', status => 200, body => "hello\n");
+    answer_is($s->http(GET => '/views4'), 'four views', status => 200, body => "0 0 0 0\n");
+    answer_is($s->http(POST => '/inputs4'), 'four inputs', status => 200, body => "204\n");
+    answer_is($s->http(POST => '/inputs4'), 'and again', status => 200, body => "208\n");
+    answer_is($s->http(GET => '/a/views/hits'), 'a store', status => 200, body => '0');
+  },
+);
+
+my @found;
+find({ no_chdir => 1, wanted => sub { push @found, substr $_, length(repo_path('configs')) + 1 if /\.lua$/ && !m{/data/} } }, repo_path('configs'));
+for my $name (sort @found) {
+  subtest $name => sub {
+    ok($does{$name}, 'there is a test of what it does') or return;
+    my $s = serve($name);
+    $does{$name}->($s);
+    $s->stop;
+  };
+}
+
+my @modules = glob repo_path('configs/modules/*.aup');
+cmp_ok(scalar @modules, '>=', 5, 'there are modules');
+for my $module (@modules) {
+  my ($code, $out, $err) = Sluice::run_command(aupc_binary(), 'check', $module);
+  is($code, 0, "aupc check $module") or diag($err);
+}
+done_testing;

@@ -1,0 +1,475 @@
+// Everything that the loader proves, each with a module that breaks it.
+#include <doctest/doctest.h>
+
+#include "t/vm/assembler.h"
+
+using namespace sluice;
+using namespace sluice::vm;
+
+namespace {
+constexpr Word kDone = word(Op::done);
+
+// Why the code of `on start` is refused, without its beginning.
+std::string start(std::string_view registers, std::vector<Word> code, bool writes = true) {
+  Assembler a;
+  a.state("n", slot(Base::num), Value::number(0));
+  a.state("t", maybe(slot(Base::text, 9)));
+  a.text("x");
+  a.number(1);
+  a.start(registers, std::move(code), writes);
+  return a.refusal();
+}
+template <class Change>
+std::string declared(Change change) {
+  Assembler a;
+  change(a);
+  return a.refusal();
+}
+// A keyed message's handler over documents of a kind.
+std::string keyed(DocumentKind kind, std::string_view registers, std::vector<Word> code, bool writes = true) {
+  Assembler a;
+  a.documents(kind);
+  a.handler(event_of(a.message("edit", {{"n", slot(Base::u32)}, {"body", slot(Base::text, 9)}}, true)), registers, std::move(code), writes);
+  return a.refusal();
+}
+}  // namespace
+
+TEST_CASE("names are well formed and unique for each kind") {
+  CHECK(declared([](Assembler& a) { a.module.name = ""; }) == "module: its name is not 1 to 64 of A-Z a-z 0-9 - _");
+  CHECK(declared([](Assembler& a) { a.state("a b", slot(Base::num), Value::number(0)); }) ==
+        "module: the name of a state is not 1 to 64 of A-Z a-z 0-9 - _");
+  CHECK(declared([](Assembler& a) {
+          a.state("a", slot(Base::num), Value::number(0));
+          a.state("a", slot(Base::num), Value::number(0));
+        }) == "module: there are two of the state `a`");
+  CHECK(declared([](Assembler& a) {
+          a.input("a", InputKind::key);
+          a.message("a", {});
+        }) == "module: there are two of the input `a`");
+  CHECK(declared([](Assembler& a) { a.message("m", {{"f", slot(Base::num)}, {"f", slot(Base::num)}}); }) ==
+        "module: input `m`: there are two of the field `f`");
+  CHECK(declared([](Assembler& a) {
+          for (int i = 0; i < 2; ++i) a.view("v", {}, Type::num, "N", {word_x(Op::integer, 0, 1), word(Op::ret, 0)});
+        }) == "module: there are two of the view `v`");
+  CHECK(declared([](Assembler& a) {
+          a.view("v", {{"p", slot(Base::num)}, {"p", slot(Base::num)}}, Type::num, "NN", {word(Op::ret, 0)});
+        }) == "module: view `v`: there are two of the parameter `p`");
+  CHECK(declared([](Assembler& a) {
+          for (int i = 0; i < 2; ++i) a.function("f", "", '-', "", {kDone});
+        }) == "module: there are two of the function `f`");
+  CHECK(declared([](Assembler& a) { a.function("f f", "", '-', "", {kDone}); }) ==
+        "module: function 0: its name is not 1 to 64 of A-Z a-z 0-9 - _");
+}
+
+TEST_CASE("slots and first values make sense") {
+  const auto state = [](Slot s, std::optional<Value> first) {
+    return declared([&](Assembler& a) { a.state("s", s, first); });
+  };
+  CHECK(state(slot(Base::bytes, 9), std::nullopt) == "module: state `s`: bytes are not stored in states");
+  CHECK(state(slot(Base::num), std::nullopt) == "module: state `s`: has no first value");
+  CHECK(state(ranged(Base::num, Range::in, 2, 1), Value::number(1)) == "module: state `s`: has a range that holds nothing");
+  CHECK(state(ranged(Base::num, Range::in, -0.0, 1), Value::number(1)) == "module: state `s`: has a range that is not of numbers");
+  CHECK(state(ranged(Base::u32, Range::in, -5, -1), Value::number(1)) == "module: state `s`: has a range that holds nothing");
+  CHECK(state(ranged(Base::integer, Range::clamp, 0, 1.5), Value::number(1)) == "module: state `s`: saturates at a number that it cannot hold");
+  CHECK(state(ranged(Base::boolean, Range::in, 0, 1), Value::truth(true)) == "module: state `s`: has a range, but is no number");
+  CHECK(state(slot(Base::text, 0), Value::span("x")) == "module: state `s`: has a max that is not 1 to 65536");
+  CHECK(state(slot(Base::text, 65537), Value::span("x")) == "module: state `s`: has a max that is not 1 to 65536");
+  CHECK(state(ranged(Base::num, Range::in, 1, 5), Value::number(0)) == "module: state `s`: its first value is not num in 1..5");
+  CHECK(state(ranged(Base::num, Range::clamp, 1, 5), Value::number(0)) == "module: state `s`: its first value is not num clamp 1..5");
+  CHECK(state(slot(Base::num), Value::number(-0.0)) == "module: state `s`: its first value is not a number");
+  CHECK(state(slot(Base::text, 9), Value::span("\xff")) == "module: state `s`: its first value is not UTF-8");
+  CHECK(state(slot(Base::slug), Value::span("a b")) == "module: state `s`: its first value is not slug");
+  CHECK(declared([](Assembler& a) {
+          for (int i = 0; i < 257; ++i) a.state("s" + std::to_string(i), slot(Base::num), Value::number(0));
+        }) == "module: there are more than 256 states");
+}
+
+TEST_CASE("constants are numbers and texts, and the cost model is known") {
+  CHECK(declared([](Assembler& a) { a.number(-0.0); }) == "module: has a constant that is not a number");
+  CHECK(declared([](Assembler& a) { a.number(1 / 0.0); }) == "module: has a constant that is not a number");
+  CHECK(declared([](Assembler& a) { a.text("\xff"); }) == "module: has a constant that is not UTF-8");
+  CHECK(declared([](Assembler& a) { a.module.cost_model = 2; }) == "module: has cost model 2, and this version knows 1");
+  CHECK(declared([](Assembler& a) { a.module.tables.push_back({"t"}); }) == "module: has tables, which this version does not serve");
+  CHECK(declared([](Assembler& a) { a.documents(DocumentKind::text, kBytesMax + 1); }) ==
+        "module: documents have a max that is not 1 to 16777216");
+}
+
+TEST_CASE("inputs: fields only on messages, the body last and bounded, keyed only with documents") {
+  CHECK(declared([](Assembler& a) { a.module.inputs[a.input("k", InputKind::key)].fields = {{"f", slot(Base::num)}}; }) ==
+        "module: input `k`: has fields, but is no message");
+  CHECK(declared([](Assembler& a) { a.module.inputs[a.input("k", InputKind::key)].keyed = true; }) ==
+        "module: input `k`: is keyed, but is no message");
+  CHECK(declared([](Assembler& a) { a.message("m", {}, true); }) == "module: input `m`: is keyed, but there are no documents");
+  CHECK(declared([](Assembler& a) { a.input("tick", InputKind::timer); }) ==
+        "module: input `tick`: is a timer, which this version does not serve");
+  CHECK(declared([](Assembler& a) { a.input("say", InputKind::text, 0); }) == "module: input `say`: has a max that is not 1 to 16777216");
+  const auto field = [](std::vector<Field> fields) { return declared([&](Assembler& a) { a.message("m", std::move(fields)); }); };
+  CHECK(field({{"b", slot(Base::text, 9)}, {"n", slot(Base::num)}}) ==
+        "module: input `m`: field `b`: a text or bytes field must be the last one");
+  CHECK(field({{"b", slot(Base::bytes, 0)}}) == "module: input `m`: field `b`: has a max that is not 1 to 16777216");
+  CHECK(field({{"b", slot(Base::text, kBytesMax + 1)}}) == "module: input `m`: field `b`: has a max that is not 1 to 16777216");
+  CHECK(field({{"b", slot(Base::boolean)}}) == "module: input `m`: field `b`: a field is no bool");
+  CHECK(field({{"b", maybe(slot(Base::num))}}) == "module: input `m`: field `b`: a field is never absent");
+  std::vector<Field> many;
+  for (int i = 0; i < 17; ++i) many.push_back({"f" + std::to_string(i), slot(Base::num)});
+  CHECK(field(many) == "module: input `m`: has more than 16 fields");
+  CHECK(declared([](Assembler& a) {
+          for (int i = 0; i < 129; ++i) a.input("k" + std::to_string(i), InputKind::key);
+        }) == "module: there are more than 128 inputs");
+}
+
+TEST_CASE("functions have the form of their kind") {
+  CHECK(declared([](Assembler& a) { a.function("f", "", '-', std::string(201, 'N'), {kDone}); }) ==
+        "module: function 0: has more than 200 registers");
+  CHECK(declared([](Assembler& a) { a.function("f", "", '-', "", {}); }) == "module: function 0: has no code, or more than 65535 words");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.function("f", "", '-', "N", {kDone})].registers[0] = Type::row; }) ==
+        "module: function 0: has rows or cursors, which this version does not serve");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.function("f", "", '-', "N", {kDone})].registers[0] = Type::none; }) ==
+        "module: function 0: has a register without a type");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.function("f", "", '-', "N", {kDone})].result = Type::row; }) ==
+        "module: function 0: gives a row or cursor, which this version does not serve");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.function("f", "", '-', "", {kDone})].partial = true; }) ==
+        "module: function 0: may be absent, but has no result");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.start("N", {kDone})].parameters = {Type::num}; }) ==
+        "module: function 0: is a handler with parameters or a result");
+  CHECK(declared([](Assembler& a) {
+          a.module.functions[a.view("v", {}, Type::num, "N", {word_x(Op::integer, 0, 1), word(Op::ret, 0)})].writes = true;
+        }) == "module: function 0: is a view that writes");
+  CHECK(declared([](Assembler& a) {
+          for (int i = 0; i < 513; ++i) a.function("f" + std::to_string(i), "", '-', "", {kDone});
+        }) == "module: there are more than 512 functions");
+}
+
+TEST_CASE("a handler belongs to exactly one event, which exists") {
+  CHECK(declared([](Assembler& a) {
+          const unsigned k = a.input("k", InputKind::key);
+          a.module.handlers.push_back({event_of(k, true), a.handler(event_of(k), "", {kDone})});
+        }) == "module: event 2: function 0 handles another event too");
+  CHECK(declared([](Assembler& a) { a.module.functions[a.function("f", "", '-', "", {kDone})].kind = FunctionKind::handler; }) ==
+        "module: function 0: belongs to no event or view");
+  CHECK(declared([](Assembler& a) { a.handler(1, "", {kDone}); }) == "module: event 1: there is no such input");
+  CHECK(declared([](Assembler& a) { a.handler(event_of(a.message("m", {}), true), "", {kDone}); }) ==
+        "module: event 2: only a key has an up edge");
+  CHECK(declared([](Assembler& a) { a.module.handlers.push_back({0, 7}); }) == "module: event 0: there is no function 7");
+  CHECK(declared([](Assembler& a) { a.module.handlers.push_back({0, a.function("f", "", '-', "", {kDone})}); }) ==
+        "module: event 0: function 0 is no handler");
+  CHECK(declared([](Assembler& a) {
+          a.input("k", InputKind::key);
+          a.handler(1, "", {kDone});
+          a.handler(0, "", {kDone});
+        }) == "module: event 0: handlers do not rise by event");
+}
+
+TEST_CASE("a view's function has exactly the parameters and result of the view") {
+  const std::vector<Word> one{word_x(Op::integer, 0, 1), word(Op::ret, 0)};
+  const auto changed = [&](auto change) {
+    return declared([&](Assembler& a) {
+      a.view("v", {{"p", slot(Base::num)}}, Type::num, "N", one);
+      change(a.module);
+    });
+  };
+  CHECK(changed([](Module&) {}).empty());
+  CHECK(changed([](Module& m) { m.views[0].type = Type::text; }) == "module: view `v`: its function gives another type");
+  CHECK(changed([](Module& m) { m.views[0].type = Type::bytes; }) == "module: view `v`: is of no type that a view has");
+  CHECK(changed([](Module& m) { m.views[0].parameters.clear(); }) == "module: view `v`: its function takes other parameters");
+  CHECK(changed([](Module& m) { m.views[0].parameters[0].slot = slot(Base::slug); }) == "module: view `v`: its function takes other parameters");
+  CHECK(changed([](Module& m) { m.views[0].function = 1; }) == "module: view `v`: there is no function 1");
+  CHECK(changed([](Module& m) { m.views[0].parameters[0].name = "from"; }) == "module: view `v`: parameter `from`: the name is kept for pages");
+  CHECK(changed([](Module& m) { m.views[0].parameters[0].slot.optional = true; }) == "module: view `v`: parameter `p`: a parameter is never absent");
+  CHECK(changed([](Module& m) { m.views[0].parameters[0].slot = slot(Base::bytes, 9); }) == "module: view `v`: parameter `p`: a parameter is no bytes");
+  CHECK(changed([](Module& m) { m.views[0].parameters[0].slot = slot(Base::text, 0); }) ==
+        "module: view `v`: parameter `p`: has a max that is not 1 to 65536");
+  CHECK(changed([](Module& m) {
+          m.views.push_back(m.views[0]);
+          m.views[1].name = "w";
+        }) == "module: view `w`: function 0 is another view's too");
+  CHECK(changed([](Module& m) { m.functions[0].kind = FunctionKind::function; m.functions[0].name = "fn f"; }) ==
+        "module: view `v`: function 0 is no view");
+}
+
+TEST_CASE("registers have the type an instruction needs, and exist") {
+  CHECK(start("NT", {word_x(Op::textk, 1, 0), word(Op::add, 0, 1, 1), kDone}) == "module: on start at 1: register 1 is T, not N");
+  CHECK(start("N", {word_x(Op::textk, 0, 0), kDone}) == "module: on start at 0: register 0 is N, not T");
+  CHECK(start("N", {word_x(Op::integer, 1, 0), kDone}) == "module: on start at 0: there is no register 1");
+  CHECK(start("N", {word(Op::move, 0, 7), kDone}) == "module: on start at 0: there is no register 7");
+  CHECK(start("NT", {word_x(Op::integer, 0, 1), word(Op::move, 1, 0), kDone}) == "module: on start at 1: register 1 is T, not N");
+  CHECK(start("T", {word_x(Op::textk, 0, 0), word(Op::concat, 0, 0, 2), kDone}) == "module: on start at 1: there is no register 1");
+  CHECK(start("T", {word_x(Op::textk, 0, 0), word(Op::concat, 0, 0, 0), kDone}) == "module: on start at 1: joins no texts");
+  CHECK(start("N", {word_x(Op::integer, 0, 1), word_x(Op::jt, 0, 2), kDone}) == "module: on start at 1: register 0 is N, not B");
+}
+
+TEST_CASE("registers have a value on every path that reads them") {
+  CHECK(start("NN", {word(Op::move, 0, 1), kDone}) == "module: on start at 0: register 1 may have no value");
+  CHECK(start("BN", {word(Op::boolean, 0, 1), word_x(Op::jf, 0, 3), word_x(Op::integer, 1, 1), word(Op::neg, 1, 1), kDone}) ==
+        "module: on start at 3: register 1 may have no value");
+  CHECK(start("BN", {word(Op::boolean, 0, 1), word_x(Op::jf, 0, 4), word_x(Op::integer, 1, 1), word_x(Op::jmp, 0, 5),
+                     word_x(Op::integer, 1, 2), word(Op::neg, 1, 1), kDone}).empty());
+  CHECK(start("T", {word_x(Op::gets, 0, 1), word_x(Op::absent, 0, 2), word(Op::replyv, 0)}) ==
+        "module: on start at 2: register 0 may have no value");
+  CHECK(start("NNN", {word_x(Op::integer, 0, 1), word_x(Op::integer, 1, 2), word_x(Op::forp, 0, 5), word_x(Op::forl, 0, 5),
+                      word_x(Op::absent, 0, 7), word_x(Op::integer, 2, 1), word_x(Op::loop, 0, 3), word(Op::replyv, 2)}) ==
+        "module: on start at 7: register 2 may have no value");
+  CHECK(start("NN", {word_x(Op::integer, 0, 1), word_x(Op::integer, 1, 2), word_x(Op::forp, 0, 5), word_x(Op::forl, 0, 5),
+                     word_x(Op::absent, 0, 6), word_x(Op::loop, 0, 3), word(Op::replyv, 0)}) ==
+        "module: on start at 6: register 0 may have no value");
+}
+
+TEST_CASE("jumps go forward, inside the function, to an instruction") {
+  CHECK(start("", {word(Op::nop), word_x(Op::jmp, 0, 0), kDone}) == "module: on start at 1: jumps to 0, which is not ahead");
+  CHECK(start("", {word_x(Op::jmp, 0, 0), kDone}) == "module: on start at 0: jumps to 0, which is not ahead");
+  CHECK(start("", {word_x(Op::jmp, 0, 2), kDone}) == "module: on start at 0: jumps to 2, behind the end");
+  CHECK(start("BT", {word(Op::boolean, 0, 1), word_x(Op::jt, 0, 3), word_x(Op::gets, 1, 1), word_x(Op::absent, 0, 4), kDone}) ==
+        "module: on start at 2: a jump leads to ABSENT");
+  CHECK(start("", {word_x(Op::absent, 0, 1), kDone}) == "module: on start at 0: ABSENT behind what is never absent");
+  CHECK(start("N", {word_x(Op::gets, 0, 0), word_x(Op::absent, 0, 2), kDone}) == "module: on start at 0: ABSENT behind what is never absent");
+}
+
+TEST_CASE("every word can be reached, and no path runs off the end") {
+  CHECK(start("", {kDone, kDone}) == "module: on start at 1: nothing leads here");
+  CHECK(start("", {word_x(Op::jmp, 0, 2), word(Op::nop), kDone}) == "module: on start at 1: nothing leads here");
+  CHECK(start("", {word(Op::nop)}) == "module: on start at 0: the function ends without an end");
+  CHECK(start("", {word(static_cast<Op>(0xff)), kDone}) == "module: on start at 0: there is no instruction 255");
+  CHECK(start("", {word(Op::nop, 1), kDone}) == "module: on start at 0: an operand that is not used is not 0");
+}
+
+namespace {
+// A loop over registers 0 and 1 with a body, and what stands behind it.
+std::vector<Word> loop(std::vector<Word> body, std::vector<Word> behind = {word(Op::done)}) {
+  std::vector<Word> code{word_x(Op::integer, 0, 1), word_x(Op::integer, 1, 2), word_x(Op::forp, 0, 5), word_x(Op::forl, 0, 5),
+                         word_x(Op::absent, 0, static_cast<unsigned>(6 + body.size()))};
+  code.insert(code.end(), body.begin(), body.end());
+  code.push_back(word_x(Op::loop, 0, 3));
+  code.insert(code.end(), behind.begin(), behind.end());
+  return code;
+}
+std::string changed(std::vector<Word> code, std::size_t at, Word w) {
+  code[at] = w;
+  return start("NNB", std::move(code));
+}
+}  // namespace
+
+TEST_CASE("loops are closed where they say, bounded, and neither left nor entered by a jump") {
+  CHECK(start("NNB", loop({word(Op::nop)})).empty());
+  CHECK(start("NNB", loop({word(Op::fail, kNoRegister, 1)})).empty());
+  CHECK(changed(loop({}), 2, word_x(Op::forp, 0, 0)) == "module: on start at 2: a loop's limit is not 1 to 10000");
+  CHECK(changed(loop({}), 2, word_x(Op::forp, 0, 10001)) == "module: on start at 2: a loop's limit is not 1 to 10000");
+  CHECK(changed(loop({}), 2, word_x(Op::forp, 0, 6)) == "module: on start at 2: no FORL of its own follows");
+  CHECK(changed(loop({}), 2, word(Op::nop)) == "module: on start at 3: no FORP of its own is before it");
+  CHECK(changed(loop({}), 4, word(Op::nop)) == "module: on start at 3: no ABSENT follows");
+  CHECK(changed(loop({}), 4, word_x(Op::absent, 0, 5)) == "module: on start at 3: its ABSENT does not go behind its LOOP");
+  CHECK(changed(loop({}), 5, word_x(Op::loop, 0, 2)) == "module: on start at 3: its ABSENT does not go behind its LOOP");
+  CHECK(start("", {word_x(Op::loop, 0, 0), kDone}) == "module: on start at 0: LOOP closes no open loop");
+  CHECK(start("NNB", loop({word(Op::boolean, 2, 1), word_x(Op::jt, 2, 8)})) == "module: on start at 6: jumps out of a loop");
+  CHECK(start("NNB", loop({word(Op::boolean, 2, 1), word_x(Op::jt, 2, 7)})).empty());
+  const Word t = word(Op::boolean, 2, 1);
+  for (const unsigned into : {6u, 7u, 8u}) {  // ABSENT, the body, LOOP
+    std::vector<Word> code{word_x(Op::integer, 0, 1), word_x(Op::integer, 1, 2), t, word_x(Op::jt, 2, into),
+                           word_x(Op::forp, 0, 5), word_x(Op::forl, 0, 5), word_x(Op::absent, 0, 9), word(Op::nop),
+                           word_x(Op::loop, 0, 5), kDone};
+    CHECK(start("NNB", code) == "module: on start at 5: a jump leads into the loop");
+  }
+  std::vector<Word> to_head{word_x(Op::integer, 0, 1), word_x(Op::integer, 1, 2), t, word_x(Op::jt, 2, 5), word_x(Op::forp, 0, 5),
+                            word_x(Op::forl, 0, 5), word_x(Op::absent, 0, 8), word_x(Op::loop, 0, 5), kDone};
+  CHECK(start("NNB", to_head) == "module: on start at 4: a jump leads into the loop");
+  CHECK(start("NNB", loop({word_x(Op::integer, 0, 1)})) == "module: on start at 5: register 0 belongs to a loop");
+  CHECK(start("NNB", loop({word_x(Op::integer, 1, 1)})) == "module: on start at 5: register 1 belongs to a loop");
+}
+
+TEST_CASE("loops are at most four deep") {
+  const auto nested = [](unsigned depth) {
+    std::vector<Word> code;
+    for (unsigned i = 0; i < 2 * depth; ++i) code.push_back(word_x(Op::integer, i, 1));
+    const unsigned end = 2 * depth + 3 * depth + depth;  // behind all LOOPs
+    for (unsigned i = 0; i < depth; ++i) {
+      code.push_back(word_x(Op::forp, 2 * i, 10000));
+      code.push_back(word_x(Op::forl, 2 * i, 10000));
+      code.push_back(word_x(Op::absent, 0, end - i));
+    }
+    for (unsigned i = depth; i-- > 0;) code.push_back(word_x(Op::loop, 0, 2 * depth + 3 * i + 1));
+    code.push_back(kDone);
+    return start(std::string(10, 'N'), code);
+  };
+  CHECK(nested(4).empty());
+  CHECK(nested(5) == "module: on start at 23: loops are more than 4 deep");
+}
+
+TEST_CASE("calls go to plain functions before the caller, eight running at most") {
+  const auto caller = [](auto change) {
+    Assembler a;
+    a.function("f", "N", 'N', "", {word(Op::ret, 0)});
+    a.start("NT", {word_x(Op::integer, 0, 1), word(Op::call, 0, 0, 0), kDone});
+    change(a.module);
+    return a.refusal();
+  };
+  CHECK(caller([](Module&) {}).empty());
+  CHECK(caller([](Module& m) { m.functions[1].code[1] = word(Op::call, 0, 0, 1); }) ==
+        "module: on start at 1: calls function 1, which is not before it");
+  CHECK(caller([](Module& m) { m.functions[0].code = {word(Op::call, 0, 0, 0), word(Op::ret, 0)}; }) ==
+        "module: fn f at 0: calls function 0, which is not before it");
+  CHECK(caller([](Module& m) { m.functions[1].code[1] = word(Op::call, 0, 1, 0); }) == "module: on start at 1: register 1 is T, not N");
+  CHECK(caller([](Module& m) { m.functions[1].code[1] = word(Op::call, 1, 0, 0); }) == "module: on start at 1: register 1 is T, not N");
+  CHECK(caller([](Module& m) {
+          m.functions[0].result = Type::none;
+          m.functions[0].code = {kDone};
+        }) == "module: on start at 1: takes the result of `fn f`, which has none");
+  CHECK(caller([](Module& m) {
+          m.functions[0].writes = true;
+          m.functions[1].writes = false;
+        }) == "module: on start at 1: calls `fn f`, which writes");
+  CHECK(declared([](Assembler& a) {
+          const unsigned k = a.input("k", InputKind::key);
+          a.handler(event_of(k), "", {kDone});
+          a.handler(event_of(k, true), "", {word(Op::call, kNoRegister, 0, 0), kDone});
+        }) == "module: on k up at 0: calls `on k down`, which is no function");
+  const auto deep = [](unsigned functions) {
+    return declared([&](Assembler& a) {
+      a.function("f0", "", '-', "", {kDone});
+      for (unsigned i = 1; i < functions; ++i)
+        a.function("f" + std::to_string(i), "", '-', "", {word(Op::call, kNoRegister, 0, i - 1), kDone});
+      a.start("", {word(Op::call, kNoRegister, 0, functions - 1), kDone});
+    });
+  };
+  CHECK(deep(7).empty());
+  CHECK(deep(8) == "module: on start at 0: calls are more than 8 deep");
+}
+
+TEST_CASE("results come from functions and views, absence from partial ones, ends from the others") {
+  const auto function = [](char result, bool partial, std::vector<Word> code) {
+    return declared([&](Assembler& a) { a.module.functions[a.function("f", "N", result, "", std::move(code))].partial = partial; });
+  };
+  CHECK(start("N", {word_x(Op::integer, 0, 1), word(Op::ret, 0)}) == "module: on start at 1: a handler has no result");
+  CHECK(function('N', false, {word(Op::retabs)}) == "module: fn f at 0: the function is never absent");
+  CHECK(function('N', true, {word(Op::retabs)}).empty());
+  CHECK(function('N', false, {kDone}) == "module: fn f at 0: the function has a result");
+  CHECK(function('-', false, {word(Op::ret, 0)}) == "module: fn f at 0: the function has no result");
+  CHECK(function('-', false, {word(Op::ret, kNoRegister)}).empty());
+  CHECK(function('T', false, {word(Op::ret, 0)}) == "module: fn f at 0: register 0 is N, not T");
+  CHECK(start("", {word(Op::fail, kNoRegister, 0)}) == "module: on start at 0: there is no fault 0");
+  CHECK(start("", {word(Op::fail, kNoRegister, 9)}) == "module: on start at 0: there is no fault 9");
+  CHECK(start("N", {word_x(Op::integer, 0, 1), word(Op::fail, 0, 1)}) == "module: on start at 1: register 0 is N, not T");
+}
+
+TEST_CASE("numbers of constants, states and language functions are in range") {
+  CHECK(start("N", {word_x(Op::numk, 0, 1), kDone}) == "module: on start at 0: there is no number constant 1");
+  CHECK(start("T", {word_x(Op::textk, 0, 1), kDone}) == "module: on start at 0: there is no text constant 1");
+  CHECK(start("N", {word_x(Op::gets, 0, 2), kDone}) == "module: on start at 0: there is no state 2");
+  CHECK(start("N", {word_x(Op::sets, 0, 2), kDone}) == "module: on start at 0: there is no state 2");
+  CHECK(start("N", {word_x(Op::clrs, 0, 2), kDone}) == "module: on start at 0: there is no state 2");
+  CHECK(start("N", {word(Op::builtin, 0, 0, 38), kDone}) == "module: on start at 0: there is no language function 38");
+  CHECK(start("N", {word_x(Op::clrs, 0, 0), kDone}) == "module: on start at 0: the state `n` is never absent");
+  CHECK(start("B", {word(Op::boolean, 0, 2), kDone}) == "module: on start at 0: a bool is 0 or 1");
+  CHECK(start("T", {word_x(Op::textk, 0, 0), word(Op::builtin, 0, 0, 0), kDone}) == "module: on start at 1: register 0 is T, not N");
+}
+
+TEST_CASE("writes and chance stand only under the writes flag, so a view has neither") {
+  const std::vector<Word> set{word_x(Op::integer, 0, 1), word_x(Op::sets, 0, 0), kDone};
+  CHECK(start("N", set, true).empty());
+  CHECK(start("N", set, false) == "module: on start at 1: writes, but the function is not said to");
+  CHECK(start("", {word_x(Op::clrs, 0, 1), kDone}, false) == "module: on start at 0: writes, but the function is not said to");
+  CHECK(start("N", {word_x(Op::integer, 0, 1), word(Op::builtin, 0, 0, 36), kDone}, false) ==
+        "module: on start at 1: uses `random`, but the function is not said to write");
+  CHECK(declared([](Assembler& a) {
+          a.view("v", {}, Type::text, "NT", {word_x(Op::integer, 0, 1), word(Op::builtin, 1, 0, 37), word(Op::ret, 1)});
+        }) == "module: view v at 1: uses `token`, but the function is not said to write");
+}
+
+TEST_CASE("the document belongs to handlers of keyed messages") {
+  for (const Word w : {word(Op::doc, 0), word(Op::docset, 0), word(Op::docdel), word(Op::docapp, 0), word(Op::docspl, 0)})
+    CHECK(start("T", {w, kDone}) == "module: on start at 0: only handlers of keyed messages use the document");
+  CHECK(start("T", {word_x(Op::dockey, 0, 0), kDone}) == "module: on start at 0: only handlers of keyed messages use the document");
+  CHECK(start("N", {word_x(Op::docrev, 0, 0), kDone}) == "module: on start at 0: only handlers of keyed messages use the document");
+  CHECK(start("", {word(Op::replyd)}) == "module: on start at 0: only handlers of keyed messages use the document");
+  CHECK(declared([](Assembler& a) {
+          a.documents(DocumentKind::text);
+          a.function("f", "", '-', "T", {word(Op::doc, 0), kDone});
+        }) == "module: fn f at 0: only handlers of keyed messages use the document");
+  CHECK(keyed(DocumentKind::text, "T", {word(Op::doc, 0), word(Op::docset, 0), word(Op::replyd)}).empty());
+  CHECK(keyed(DocumentKind::text, "Y", {word(Op::doc, 0), kDone}) == "module: on edit at 0: register 0 is Y, not T");
+  CHECK(keyed(DocumentKind::bytes, "YT", {word(Op::doc, 0), word_x(Op::field, 1, 1), word(Op::docset, 1), kDone}).empty());
+  CHECK(keyed(DocumentKind::bytes, "N", {word_x(Op::docrev, 0, 0), word(Op::docset, 0), kDone}) == "module: on edit at 1: register 0 is N, not Y");
+  CHECK(keyed(DocumentKind::text, "T", {word(Op::doc, 0, 2), kDone}) == "module: on edit at 0: there is no such way to ask for the document");
+  CHECK(keyed(DocumentKind::text, "", {word(Op::docdel), kDone}, false) == "module: on edit at 0: writes, but the function is not said to");
+}
+
+TEST_CASE("fields are the handler's own, and only texts and bytes are borrowed") {
+  CHECK(start("N", {word_x(Op::field, 0, 0), kDone}) == "module: on start at 0: there is no field 0");
+  CHECK(start("", {word(Op::replyf, 0)}) == "module: on start at 0: there is no field 0");
+  CHECK(keyed(DocumentKind::text, "N", {word_x(Op::field, 0, 2), kDone}) == "module: on edit at 0: there is no field 2");
+  CHECK(keyed(DocumentKind::text, "T", {word_x(Op::field, 0, 0), kDone}) == "module: on edit at 0: register 0 is T, not N");
+  CHECK(keyed(DocumentKind::text, "", {word(Op::replyf, 0)}) == "module: on edit at 0: field 0 is not borrowed");
+  CHECK(keyed(DocumentKind::text, "", {word(Op::replyf, 2)}) == "module: on edit at 0: there is no field 2");
+  CHECK(keyed(DocumentKind::text, "", {word(Op::replyf, 1)}).empty());
+  CHECK(declared([](Assembler& a) { a.function("f", "", '-', "N", {word_x(Op::field, 0, 0), kDone}); }) ==
+        "module: fn f at 0: only handlers have fields");
+  CHECK(declared([](Assembler& a) { a.handler(event_of(a.input("k", InputKind::key)), "N", {word_x(Op::field, 0, 0), kDone}); }) ==
+        "module: on k down at 0: there is no field 0");
+}
+
+TEST_CASE("handlers alone reply, and a record is begun on every path to its parts") {
+  const auto function = [](Word w) {
+    return declared([&](Assembler& a) {
+      a.text("x");
+      a.function("f", "N", '-', "", {w, kDone});
+    });
+  };
+  for (const Word w : {word(Op::jbeg), word_x(Op::jfld, 0, 0), word_x(Op::jnul, 0, 0), word(Op::replyj), word(Op::replyv, 0),
+                       word(Op::replyf, 0), word(Op::replyd)})
+    CHECK(function(w) == "module: fn f at 0: only handlers reply");
+  CHECK(start("N", {word_x(Op::integer, 0, 1), word_x(Op::jfld, 0, 0), kDone}) == "module: on start at 1: no record was begun");
+  CHECK(start("", {word(Op::replyj)}) == "module: on start at 0: no record was begun");
+  CHECK(start("B", {word(Op::boolean, 0, 1), word_x(Op::jt, 0, 3), word(Op::jbeg), word(Op::replyj)}) ==
+        "module: on start at 3: no record was begun");
+  CHECK(start("N", {word(Op::jbeg), word_x(Op::jnul, 0, 1), word(Op::replyj)}) == "module: on start at 1: there is no text constant 1");
+  CHECK(declared([](Assembler& a) {
+          a.text("x");
+          a.handler(event_of(a.message("m", {{"b", slot(Base::bytes, 9)}})), "Y", {word_x(Op::field, 0, 0), word(Op::jbeg), word_x(Op::jfld, 0, 0), word(Op::replyj)});
+        }) == "module: on m at 2: bytes are no part of a record");
+}
+
+TEST_CASE("table instructions are refused until tables are served") {
+  for (const Op op : {Op::row, Op::col, Op::setcol, Op::clrcol, Op::insert, Op::update, Op::erase, Op::count, Op::gcount,
+                      Op::total, Op::rank, Op::open, Op::next, Op::replyr})
+    CHECK(start("", {word(op), kDone}) ==
+          "module: on start at 0: " + std::string(mnemonic(op)) + " works on tables, which this version does not serve");
+}
+
+TEST_CASE("the bound takes the dearer path, multiplies through loops and adds callees") {
+  Assembler a;
+  a.state("n", slot(Base::num), Value::number(0));
+  // 100 + 1 written, or 2: the dearer counts
+  a.function("f", "B", '-', "N", {word_x(Op::jf, 0, 4), word_x(Op::integer, 1, 1), word_x(Op::sets, 1, 0), kDone,
+                                  word_x(Op::gets, 1, 0), kDone});
+  a.module.functions[0].writes = true;
+  std::vector<Word> code = loop({word(Op::boolean, 2, 1), word(Op::call, kNoRegister, 2, 0)});
+  a.start("NNB", code);
+  const auto m = a.build();
+  CHECK(m->facts[0].fuel == 1 + 1 + 100 + 1);
+  CHECK(m->facts[0].rows_written == 1);
+  // INT INT FORP, (FORL ABSENT) x 6, (BOOL CALL f LOOP) x 5, DONE
+  CHECK(m->facts[1].fuel == 3 + 2 * 6 + 5 * (1 + 5 + 103 + 1) + 1);
+  CHECK(m->facts[1].rows_written == 5);
+  CHECK(m->facts[1].writes);
+}
+
+TEST_CASE("a bound beyond all numbers stays at the top") {
+  Assembler a;
+  std::vector<Word> code;
+  for (unsigned i = 0; i < 8; ++i) code.push_back(word_x(Op::integer, i, 1));
+  for (unsigned i = 0; i < 4; ++i) {
+    code.push_back(word_x(Op::forp, 2 * i, 10000));
+    code.push_back(word_x(Op::forl, 2 * i, 10000));
+    code.push_back(word_x(Op::absent, 0, 25 - i));
+  }
+  code.push_back(word(Op::call, kNoRegister, 0, 0));
+  for (unsigned i = 4; i-- > 0;) code.push_back(word_x(Op::loop, 0, 8 + 3 * i + 1));
+  code.push_back(kDone);
+  a.function("f0", "", '-', "NNNNNNNN", {kDone});
+  for (unsigned i = 1; i < 3; ++i) {
+    std::vector<Word> body = code;
+    body[20] = word(Op::call, kNoRegister, 0, i - 1);
+    a.function("f" + std::to_string(i), "", '-', "NNNNNNNN", body);
+  }
+  const auto m = a.build();
+  CHECK(m->facts[1].fuel < UINT64_MAX);
+  CHECK(m->facts[2].fuel == UINT64_MAX);
+}

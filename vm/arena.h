@@ -1,0 +1,35 @@
+// The memory of one event: a bump pointer over one block that is kept.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "vm/module.h"
+
+namespace sluice::vm {
+
+// Shape: kArenaBytes in all, `reserve`d bytes (a reply that is being built elsewhere) included.
+// Life:  what take() gave is good until reset().
+class Arena {
+ public:
+  Arena() : block_(new char[kArenaBytes]) {}
+
+  void reset() { used_ = 0; }
+  // nullptr when the event has used up its memory: the fault limit.
+  char* take(std::size_t bytes, std::size_t reserved = 0) {
+    if (bytes > kArenaBytes - used_ || reserved > kArenaBytes - used_ - bytes) return nullptr;
+    char* const at = block_.get() + used_;
+    used_ += bytes;
+    return at;
+  }
+  // Gives back the last `bytes` of the latest take().
+  void give_back(std::size_t bytes) { used_ -= bytes; }
+  bool has_room(std::size_t bytes) const { return bytes <= kArenaBytes - used_; }
+  bool holds(const char* p) const { return p >= block_.get() && p < block_.get() + kArenaBytes; }
+
+ private:
+  std::unique_ptr<char[]> block_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace sluice::vm

@@ -1,0 +1,81 @@
+#include "vm/module.h"
+
+#include <algorithm>
+
+#include "vm/base/number_text.h"
+
+namespace sluice::vm {
+
+Type type_of(Base base) {
+  switch (base) {
+    case Base::num: case Base::integer: case Base::u32: return Type::num;
+    case Base::boolean: return Type::boolean;
+    case Base::text: case Base::slug: return Type::text;
+    case Base::bytes: return Type::bytes;
+  }
+  return Type::none;
+}
+
+std::string describe(const Slot& slot) {
+  constexpr std::string_view names[] = {"num", "int", "u32", "bool", "text", "slug", "bytes"};
+  std::string out(names[static_cast<int>(slot.base)]);
+  if (slot.optional) out += '?';
+  if (slot.range != Range::none) {
+    out += slot.range == Range::in ? " in " : " clamp ";
+    append_number(out, slot.low);
+    out += "..";
+    append_number(out, slot.high);
+  }
+  if (slot.base == Base::text || slot.base == Base::bytes) {
+    out += " max ";
+    append_number(out, slot.max);
+  }
+  return out;
+}
+
+namespace {
+template <class T>
+const T* by_name(const std::vector<T>& list, std::string_view name) {
+  for (const T& one : list)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+}  // namespace
+
+const Input* Module::find_input(std::string_view n) const { return by_name(inputs, n); }
+const View* Module::find_view(std::string_view n) const { return by_name(views, n); }
+const State* Module::find_state(std::string_view n) const { return by_name(states, n); }
+
+const Handler* Module::find_handler(std::uint32_t event) const {
+  const auto at = std::lower_bound(handlers.begin(), handlers.end(), event,
+                                   [](const Handler& h, std::uint32_t e) { return h.event < e; });
+  return at != handlers.end() && at->event == event ? &*at : nullptr;
+}
+
+const Input* Module::show() const {
+  const Input* input = find_input("show");
+  return input != nullptr && input->keyed && input->fields.empty() ? input : nullptr;
+}
+
+const Input* Module::edit() const {
+  const Input* input = find_input("edit");
+  return input != nullptr && input->keyed && input->fields.size() == 1 && input->takes_body() ? input : nullptr;
+}
+
+const Input* Module::remove() const {
+  const Input* input = find_input("remove");
+  return input != nullptr && input->keyed && input->fields.empty() ? input : nullptr;
+}
+
+std::string Module::why_not_sharded() const {
+  if (!states.empty()) return "it has the state `" + states.front().name + "`";
+  if (!tables.empty()) return "it has the table `" + tables.front().name + "`";
+  for (const Input& input : inputs)
+    if (input.kind == InputKind::timer) return "it has the timer `" + input.name + "`";
+  if (find_handler(0) != nullptr) return "it has `on start`";
+  for (std::size_t i = 0; i < facts.size() && i < functions.size(); ++i)
+    if (facts[i].reads_seq) return "`" + functions[i].name + "` reads `seq`";
+  return {};
+}
+
+}  // namespace sluice::vm

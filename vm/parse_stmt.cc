@@ -1,0 +1,287 @@
+// Statements.
+#include <algorithm>
+
+#include "vm/parse_base.h"
+
+namespace sluice::vm {
+namespace {
+
+constexpr std::string_view kDeclarations[] = {"module",  "const", "state", "table", "documents", "input",
+                                              "message", "fn",    "on",    "view",  "drop"};
+
+}  // namespace
+
+bool StmtParser::unindented() const {
+  const std::uint32_t from = token().span.offset;
+  return from == 0 || source_[from - 1] == '\n';
+}
+bool StmtParser::starts_declaration() const {
+  return is_word(token()) && std::find(std::begin(kDeclarations), std::end(kDeclarations), token().text) !=
+                                 std::end(kDeclarations);
+}
+
+Block StmtParser::block(Span* end) {
+  Block out;
+  Nested nested(nesting_);
+  if (nested.too_deep()) complain(token().span, "this is nested too deep", "use a function");
+  if (failed_) return out;
+  need(Tok::lbrace, "`{`");
+  while (!failed_ && !at(Tok::rbrace)) {
+    StmtPtr s = statement();
+    if (s) out.push_back(std::move(s));
+  }
+  if (end) *end = token().span;
+  if (!failed_) advance();
+  return out;
+}
+
+StmtPtr StmtParser::start(StmtKind kind) {
+  auto s = std::make_unique<Stmt>();
+  s->kind = kind;
+  s->at = token().span;
+  return s;
+}
+
+StmtPtr StmtParser::statement() {
+  if (at_word("let") || at_word("var")) return local();
+  if (at_word("if")) return branch();
+  if (at_word("for")) return loop();
+  if (at_word("check") || at_word("fail")) return check();
+  if (at_word("reply")) return reply();
+  if (at_word("return")) {
+    StmtPtr s = start(StmtKind::give);
+    advance();
+    if (starts_expression()) s->value = expression();
+    return s;
+  }
+  if (at_word("append")) {
+    StmtPtr s = start(StmtKind::append);
+    advance();
+    if (need_word("doc")) s->value = expression();
+    return s;
+  }
+  if (at_word("splice")) return splice();
+  if (at_word("delete")) {
+    StmtPtr s = start(StmtKind::delete_document);
+    advance();
+    if (at_word("doc") && token(1).kind != Tok::lbracket) {
+      advance();
+      return s;
+    }
+    s->kind = StmtKind::table_write;
+    s->target = path();
+    return s;
+  }
+  if (at_word("insert") || at_word("put")) return insert();
+  if (at_word("update")) {
+    StmtPtr s = start(StmtKind::table_write);
+    advance();
+    s->target = path();
+    if (!failed_) s->cells = cells();
+    return s;
+  }
+  if (at(Tok::name)) return assignment();
+  if (at(Tok::end)) {
+    expected("`}`", "a block ends with `}`");
+    return nullptr;
+  }
+  if (at_word("else")) {
+    expected("a statement", "an `else` follows the `}` of its `if`");
+    return nullptr;
+  }
+  expected("a statement",
+           starts_declaration() && unindented() ? "the block above is not closed with `}`" : "");
+  return nullptr;
+}
+
+StmtPtr StmtParser::local() {
+  StmtPtr s = start(at_word("let") ? StmtKind::let : StmtKind::var);
+  advance();
+  s->name = need_name("a name");
+  if (!failed_) need(Tok::assign, "`=`");
+  if (failed_) return s;
+  if (at_word("insert") || at_word("put")) {
+    StmtPtr row = insert();
+    s->target = std::move(row->target);
+    s->cells = std::move(row->cells);
+    s->kind = StmtKind::table_write;
+    s->at = row->at;
+    return s;
+  }
+  s->value = expression();
+  return s;
+}
+
+StmtPtr StmtParser::insert() {
+  StmtPtr s = start(StmtKind::table_write);
+  advance();
+  const Name table = need_name("the name of a table");
+  s->target = std::make_unique<Expr>();
+  s->target->kind = ExprKind::name;
+  s->target->text = table.text;
+  s->target->span = s->target->at = table.span;
+  if (!failed_) s->cells = cells();
+  return s;
+}
+
+// A condition, and the usual slip in one.
+ExprPtr StmtParser::condition() {
+  ExprPtr e = expression();
+  if (at(Tok::assign)) complain(token().span, "`=` sets a value", "compare with `==`");
+  return e;
+}
+
+StmtPtr StmtParser::branch() {
+  Nested nested(nesting_);
+  StmtPtr s = start(StmtKind::branch);
+  if (nested.too_deep()) complain(s->at, "this is nested too deep", "use a function");
+  if (failed_) return s;
+  advance();
+  s->value = condition();
+  if (!failed_) s->body = block();
+  if (failed_ || !accept_word("else")) return s;
+  if (at_word("if"))
+    s->otherwise.push_back(branch());
+  else
+    s->otherwise = block();
+  return s;
+}
+
+StmtPtr StmtParser::loop() {
+  StmtPtr s = start(StmtKind::count_loop);
+  advance();
+  s->name = need_name("a name");
+  if (!failed_) need_word("in");
+  if (failed_) return s;
+  if (at_query()) {
+    s->kind = StmtKind::row_loop;
+    s->target = std::make_unique<Expr>();
+    s->target->kind = ExprKind::name;
+    s->target->text = token().text;
+    s->target->span = s->target->at = token().span;
+    query();
+  } else {
+    s->first = sum();
+    if (!failed_ && !at(Tok::dotdot))
+      expected("`..`", "write `for " + s->name.text + " in a..b limit 100 { ... }`");
+    if (!failed_) advance();
+    if (!failed_) s->last = sum();
+    if (!failed_ && !at_word("limit"))
+      expected("`limit`",
+               "say how many rounds at most: `for " + s->name.text + " in a..b limit 100 { ... }`");
+    if (!failed_) advance();
+    if (!failed_) s->limit = sum();
+  }
+  if (!failed_) s->body = block();
+  return s;
+}
+
+StmtPtr StmtParser::check() {
+  StmtPtr s = start(at_word("check") ? StmtKind::check : StmtKind::fail);
+  advance();
+  if (s->kind == StmtKind::check) {
+    s->value = condition();
+    if (!failed_ && !at_word("else")) expected("`else`", "say how it fails: `check ... else limit \"why\"`");
+    if (!failed_) advance();
+  }
+  if (failed_) return s;
+  s->name = {token().text, token().span};
+  for (int f = 1; f < kFaults; ++f)
+    if (is_word(token()) && token().text == vm::name(static_cast<Fault>(f))) s->fault = static_cast<Fault>(f);
+  if (s->fault == Fault::none) {
+    expected("a fault", "faults are divide, non_finite, clamp, limit, not_found, encoding, exists, denied");
+    return s;
+  }
+  advance();
+  if (at(Tok::text) || at(Tok::text_head)) s->text = sum();
+  return s;
+}
+
+StmtPtr StmtParser::reply() {
+  StmtPtr s = start(StmtKind::reply_nothing);
+  advance();
+  if (at(Tok::lbrace)) {
+    s->kind = StmtKind::reply_record;
+    s->cells = cells();
+  } else if (starts_expression()) {
+    s->kind = StmtKind::reply_value;
+    s->value = expression();
+  }
+  return s;
+}
+
+StmtPtr StmtParser::splice() {
+  StmtPtr s = start(StmtKind::splice);
+  advance();
+  if (!need_word("doc") || !need_word("at")) return s;
+  s->first = sum();
+  if (failed_ || !need_word("remove")) return s;
+  s->last = sum();
+  if (failed_ || !need_word("insert")) return s;
+  s->value = expression();
+  return s;
+}
+
+StmtPtr StmtParser::assignment() {
+  StmtPtr s = start(StmtKind::assign);
+  s->target = path();
+  if (failed_) return s;
+  const Token& t = token();
+  switch (t.kind) {
+    case Tok::assign:
+      break;
+    case Tok::plus_assign:
+      s->op = Operator::add;
+      break;
+    case Tok::minus_assign:
+      s->op = Operator::subtract;
+      break;
+    case Tok::star_assign:
+      s->op = Operator::multiply;
+      break;
+    case Tok::slash_assign:
+      s->op = Operator::divide;
+      break;
+    default:
+      if (s->target->kind == ExprKind::call || s->target->kind == ExprKind::aggregate) {
+        s->kind = StmtKind::call;
+        s->value = std::move(s->target);
+        return s;
+      }
+      if ((at(Tok::plus) || at(Tok::minus)) && token(1).kind == t.kind)
+        complain(join(t.span, token(1).span), at(Tok::plus) ? "there is no `++`" : "there is no `--`",
+                 at(Tok::plus) ? "write `x += 1`" : "write `x -= 1`");
+      expected(
+          "`=`",
+          "a statement sets something, calls a function or is one of let var if for check fail reply return");
+      return s;
+  }
+  s->op_at = t.span;
+  advance();
+  s->value = expression();
+  return s;
+}
+
+// A word that can begin a statement does not begin a value, but for `if`, which the grammar reads as a value
+// here.
+bool StmtParser::starts_expression() const {
+  switch (token().kind) {
+    case Tok::number:
+    case Tok::text:
+    case Tok::text_head:
+    case Tok::lparen:
+    case Tok::minus:
+    case Tok::error:
+      return true;
+    case Tok::name:
+      // `reply` alone, then an assignment that is never reached, reads better as that.
+      return token(1).kind != Tok::assign;
+    case Tok::word:
+      return at_word("true") || at_word("false") || at_word("none") || at_word("not") || at_word("has") ||
+             at_word("if");
+    default:
+      return false;
+  }
+}
+
+}  // namespace sluice::vm

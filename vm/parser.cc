@@ -1,0 +1,321 @@
+// Declarations.
+#include "vm/parser.h"
+
+#include <algorithm>
+
+#include "vm/lexer.h"
+#include "vm/parse_base.h"
+
+namespace sluice::vm {
+namespace {
+
+class Parser : public StmtParser {
+ public:
+  using StmtParser::StmtParser;
+
+  Syntax run() {
+    header();
+    while (!at(Tok::end)) {
+      failed_ = false;
+      const std::size_t before = at_;
+      declaration();
+      if (!failed_) continue;
+      // What could not even begin a declaration is stepped over, so that reading always gets on.
+      if (at_ == before) advance();
+      resume();
+    }
+    return std::move(syntax_);
+  }
+
+ private:
+  // --- declarations
+  void header() {
+    if (!at_word("module")) {
+      expected("`module`", "a module begins with `module NAME 1`");
+      resume();
+      return;
+    }
+    advance();
+    syntax_.name = need_name("the name of the module");
+    if (!failed_ && !at(Tok::number)) expected("a version", "write `module " + syntax_.name.text + " 1`");
+    if (!failed_) {
+      syntax_.version = token().number;
+      syntax_.version_at = token().span;
+      advance();
+    }
+    if (failed_) resume();
+  }
+
+  // To the next declaration: a word that starts one, first on its line and outside braces or unindented.
+  void resume() {
+    int braces = 0;
+    for (; !at(Tok::end); advance()) {
+      if (at(Tok::lbrace)) ++braces;
+      if (at(Tok::rbrace) && braces > 0) --braces;
+      if (starts_declaration() && token().first_on_line && (braces == 0 || unindented())) return;
+    }
+  }
+  void declaration() {
+    const Token& t = token();
+    if (accept_word("const")) return const_declaration();
+    if (accept_word("state")) return state_declaration();
+    if (accept_word("table")) return table_declaration(t.span);
+    if (accept_word("documents")) return documents_declaration(t.span);
+    if (accept_word("input")) return input_declaration();
+    if (accept_word("message")) return message_declaration();
+    if (accept_word("fn")) return fn_declaration();
+    if (accept_word("on")) return on_declaration();
+    if (accept_word("view")) return view_declaration();
+    if (accept_word("drop")) return drop_declaration(t.span);
+    if (at_word("module"))
+      return complain(t.span, "the module has its name already", "one file is one module");
+    expected("a declaration", "declarations are const, state, documents, input, message, fn, on and view");
+  }
+
+  void const_declaration() {
+    ConstSyntax c;
+    c.name = need_name("a name");
+    if (!failed_) need(Tok::assign, "`=`");
+    if (!failed_) c.value = expression();
+    if (!failed_) syntax_.consts.push_back(std::move(c));
+  }
+
+  void state_declaration() {
+    StateSyntax s;
+    s.name = need_name("a name");
+    if (!failed_) need(Tok::colon, "`:`");
+    if (!failed_) s.slot = slot();
+    if (!failed_ && accept(Tok::assign)) s.first = expression();
+    if (!failed_) was();
+    if (!failed_) syntax_.states.push_back(std::move(s));
+  }
+
+  void was() {
+    if (!at_word("was")) return;
+    syntax_.unserved.push_back({Unserved::What::was, token().span});
+    advance();
+    need_any_word("the old name");
+  }
+
+  // Read as far as its end; its columns mean nothing to this version.
+  void table_declaration(Span at_table) {
+    const Name name = need_name("a name");
+    if (failed_) return;
+    syntax_.tables.push_back(name);
+    syntax_.unserved.push_back({Unserved::What::table, at_table});
+    while (!at(Tok::lbrace)) {
+      if (at(Tok::end) || starts_declaration()) return expected("`{`");
+      advance();
+    }
+    int braces = 0;
+    do {
+      if (at(Tok::end)) return expected("`}`");
+      if (at(Tok::lbrace)) ++braces;
+      if (at(Tok::rbrace)) --braces;
+      advance();
+    } while (braces > 0);
+  }
+
+  void documents_declaration(Span from) {
+    DocumentsSyntax d;
+    d.at = from;
+    if (accept_word("text"))
+      d.kind = DocumentKind::text;
+    else if (accept_word("bytes"))
+      d.kind = DocumentKind::bytes;
+    else if (accept_word("json"))
+      d.kind = DocumentKind::json;
+    else
+      return expected("text, bytes or json", "write `documents text`");
+    if (accept_word("max")) d.max = sum();
+    if (!failed_) syntax_.documents.push_back(std::move(d));
+  }
+
+  void input_declaration() {
+    InputSyntax i;
+    const Span kind = token().span;
+    if (accept_word("text"))
+      i.kind = InputKind::text;
+    else if (accept_word("key"))
+      i.kind = InputKind::key;
+    else if (accept_word("timer"))
+      i.kind = InputKind::timer;
+    else
+      return expected("text, key or timer", "inputs with fields are written `message NAME { ... }`");
+    i.name = need_any_word("a name");
+    if (failed_) return;
+    if (i.kind == InputKind::text && accept_word("max")) i.max = sum();
+    if (i.kind == InputKind::timer) {
+      syntax_.unserved.push_back({Unserved::What::timer, kind});
+      if (need_word("every")) sum();
+    }
+    if (!failed_) syntax_.inputs.push_back(std::move(i));
+  }
+
+  void message_declaration() {
+    InputSyntax m;
+    m.kind = InputKind::message;
+    m.name = need_any_word("a name");
+    if (failed_) return;
+    if (at_word("keyed")) {
+      m.keyed_at = token().span;
+      advance();
+    }
+    need(Tok::lbrace, "`{`");
+    while (!failed_ && !accept(Tok::rbrace)) {
+      FieldSyntax f;
+      f.name = need_name("the name of a field");
+      if (!failed_) need(Tok::colon, "`:`");
+      if (!failed_) f.slot = slot();
+      if (failed_) return;
+      m.fields.push_back(std::move(f));
+      if (accept(Tok::comma) || at(Tok::rbrace)) continue;
+      expected("`,` or `}`");
+    }
+    if (!failed_) syntax_.inputs.push_back(std::move(m));
+  }
+
+  SlotSyntax slot() {
+    SlotSyntax s;
+    struct BaseName {
+      std::string_view name;
+      Base base;
+    };
+    static constexpr BaseName kBases[] = {
+        {"num", Base::num},   {"int", Base::integer}, {"u32", Base::u32},    {"bool", Base::boolean},
+        {"text", Base::text}, {"slug", Base::slug},   {"bytes", Base::bytes}};
+    s.base_at = token().span;
+    const auto found = std::find_if(std::begin(kBases), std::end(kBases),
+                                    [&](const BaseName& b) { return at_word(b.name); });
+    if (found == std::end(kBases)) {
+      expected("a type", "types are num, int, u32, bool, text, slug and bytes");
+      return s;
+    }
+    s.base = found->base;
+    advance();
+    if (at(Tok::question)) {
+      s.optional = true;
+      s.optional_at = token().span;
+      advance();
+    }
+    while (!failed_ && (at_word("in") || at_word("clamp") || at_word("max"))) {
+      const Token& t = token();
+      const bool range = t.text != "max";
+      if (range ? s.range != Range::none : s.max != nullptr) {
+        complain(t.span, range ? "there is a range already" : "there is a `max` already", "keep one of them");
+        break;
+      }
+      if (range) {
+        s.range = t.text == "in" ? Range::in : Range::clamp;
+        s.range_at = t.span;
+        advance();
+        s.low = sum();
+        if (!failed_) need(Tok::dotdot, "`..`");
+        if (!failed_) s.high = sum();
+      } else {
+        s.max_at = t.span;
+        advance();
+        s.max = sum();
+      }
+    }
+    return s;
+  }
+
+  std::vector<ParameterSyntax> parameters() {
+    std::vector<ParameterSyntax> out;
+    need(Tok::lparen, "`(`");
+    if (failed_ || accept(Tok::rparen)) return out;
+    while (!failed_) {
+      ParameterSyntax p;
+      p.name = need_name("the name of a parameter");
+      if (!failed_) need(Tok::colon, "`:`");
+      if (!failed_) p.type = need_any_word("a type");
+      if (failed_) break;
+      out.push_back(std::move(p));
+      if (accept(Tok::comma)) continue;
+      need(Tok::rparen, "`,` or `)`");
+      break;
+    }
+    return out;
+  }
+
+  void fn_declaration() {
+    FnSyntax f;
+    f.name = need_name("a name");
+    if (!failed_) f.parameters = parameters();
+    if (!failed_ && accept(Tok::colon)) {
+      f.result = need_any_word("a type");
+      f.partial = accept(Tok::question);
+    }
+    if (!failed_) {
+      if (accept(Tok::assign)) {
+        f.body.value = expression();
+      } else if (at(Tok::lbrace)) {
+        f.is_block = true;
+        f.body.block = block(&f.body.end);
+      } else {
+        expected("`=` or `{`");
+      }
+    }
+    if (!failed_) syntax_.functions.push_back(std::move(f));
+  }
+
+  void on_declaration() {
+    OnSyntax o;
+    o.name = need_any_word("the name of an input");
+    if (failed_) return;
+    o.start = o.name.text == "start";
+    if (at_word("down") || at_word("up")) {
+      o.edge = at_word("down") ? Edge::down : Edge::up;
+      o.edge_at = token().span;
+      advance();
+    }
+    if (accept(Tok::lparen)) {
+      o.line = need_name("a name for the text");
+      if (!failed_) need(Tok::rparen, "`)`");
+    }
+    if (!failed_) o.body.block = block(&o.body.end);
+    if (!failed_) syntax_.handlers.push_back(std::move(o));
+  }
+
+  void view_declaration() {
+    ViewSyntax v;
+    v.name = need_any_word("a name");
+    if (!failed_ && at(Tok::lparen)) v.parameters = parameters();
+    if (failed_) return;
+    if (accept(Tok::colon)) {
+      v.type = need_any_word("a type");
+      if (!failed_) need(Tok::assign, "`=`");
+      if (!failed_) v.body.value = expression();
+    } else if (at(Tok::assign) && token(1).text == "for" && token(1).kind == Tok::word) {
+      advance();
+      const Span at_for = token().span;
+      advance();
+      v.of_rows = true;
+      need_name("a name for the row");
+      if (!failed_) need_word("in");
+      if (!failed_) query();
+      if (!failed_) cells();
+      if (!failed_) syntax_.unserved.push_back({Unserved::What::row_view, at_for});
+    } else {
+      expected("`:`", "say what the view gives: `view " + v.name.text + ": num = ...`");
+    }
+    if (!failed_) syntax_.views.push_back(std::move(v));
+  }
+
+  void drop_declaration(Span from) {
+    syntax_.unserved.push_back({Unserved::What::drop, from});
+    if (!accept_word("state") && !accept_word("table")) return expected("`state` or `table`");
+    need_any_word("a name");
+  }
+
+  Syntax syntax_;
+};
+
+}  // namespace
+
+Syntax parse(std::string_view source, std::vector<Complaint>& complaints) {
+  return Parser(source, tokenize(source), complaints).run();
+}
+
+}  // namespace sluice::vm
