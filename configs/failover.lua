@@ -17,7 +17,7 @@ routes {
   map = {
     -- /files/objects/KEY: writes go where the key lives; a read that finds nothing there asks the spare.
     ["/files"] = cmdmap {
-      GET = route_failover { children = { "files", "spare" } },
+      GET = route_failover { children = { "files", "spare" }, miss = true },
       all = route_direct { child = "files" },
     },
     -- /spare/objects/KEY: the spare by itself, so that it can be filled.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lua/fields.h"
+#include "proxy/module_call.h"
 
 namespace sluice::lua {
 
@@ -51,15 +52,15 @@ void RequestObject::drop_header(std::string_view name) {
   }
 }
 
-std::string_view key_of_path(std::string_view path) {
-  constexpr std::string_view kObjects = "/objects/";
-  if (path.substr(0, kObjects.size()) == kObjects) return path.substr(kObjects.size());
-  return path;
-}
-
 std::string_view RequestObject::its_key() const {
-  if (owned && !own_key.empty()) return own_key;
-  return key_of_path(its_path());
+  if (!owned) return proxy::distribution_key(live_path, live->query);
+  if (!own_key.empty()) return own_key;
+  // Of an owned one's query the first that is not of paging, as distribution_key() has it.
+  for (std::size_t i = 0; i < query_count && path.compare(0, 9, "/objects/") != 0; ++i) {
+    const proxy::Parameter p{query[i].name, query[i].value};
+    if (const std::string_view key = proxy::distribution_key(path, {&p, 1}); key.data() == p.value.data()) return key;
+  }
+  return proxy::distribution_key(path, {});
 }
 
 proxy::Method method_named(std::string_view name) {

@@ -42,11 +42,10 @@ struct RequestObject {
   proxy::Method its_method() const { return owned ? method : live->method; }
   std::string_view its_path() const { return owned ? std::string_view(path) : live_path; }
   std::string_view its_body() const { return owned ? std::string_view(body) : live->body.view(); }
-  // What a pool hashes: what the route set, else the KEY of /objects/KEY, else the path.
+  // What a pool hashes: what the route set, else proxy::distribution_key().
   std::string_view its_key() const;
 };
 
-std::string_view key_of_path(std::string_view path);
 // "GET" and so on; other: not a method that routes can send.
 proxy::Method method_named(std::string_view name);
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace sluice::lua {
 namespace {
@@ -37,7 +38,7 @@ void* Vm::allocate(void* self, void* old, std::size_t old_size, std::size_t size
     return nullptr;
   }
   const std::uint64_t before = old ? old_size : 0;
-  if (m.armed > 0 && m.limit != 0 && size > before && m.used + (size - before) > m.limit) {
+  if (m.armed > 0 && m.forgiving == 0 && m.limit != 0 && size > before && m.used + (size - before) > m.limit) {
     ++m.refused;
     return nullptr;
   }
@@ -75,15 +76,17 @@ void Vm::adopt_thread() {
   if (watchdog_) watchdog_->adopt(*watch_);
 }
 
-void Vm::enter(lua_State* L) {
+int Vm::enter(lua_State* L) {
   if (memory_.armed++ == 0) {
     Watch& w = *watch_;
     w.serial.store(w.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     w.running.store(L, std::memory_order_release);
   }
+  return std::exchange(memory_.forgiving, 0);
 }
 
-void Vm::leave(lua_State* L) {
+void Vm::leave(lua_State* L, int forgiving) {
+  memory_.forgiving = forgiving;
   if (--memory_.armed == 0) {
     Watch& w = *watch_;
     w.running.store(nullptr, std::memory_order_release);
@@ -98,32 +101,32 @@ bool Vm::call(lua_State* L, int arguments, int results) {
   const int base = lua_gettop(L) - arguments;
   lua_rawgeti(L, LUA_REGISTRYINDEX, traceback_);
   lua_insert(L, base);
-  enter(L);
+  const int forgiving = enter(L);
   const int status = lua_pcall(L, arguments, results, base);
-  leave(L);
+  leave(L, forgiving);
   lua_remove(L, base);
   return status == LUA_OK;
 }
 
 bool Vm::plain_call(lua_State* L, int arguments, int results) {
-  enter(L);
+  const int forgiving = enter(L);
   const int status = lua_pcall(L, arguments, results, 0);
-  leave(L);
+  leave(L, forgiving);
   return status == LUA_OK;
 }
 
 int Vm::resume(lua_State* co, int arguments) {
-  enter(co);
+  const int forgiving = enter(co);
   const int status = lua_resume(co, arguments);
-  leave(co);
+  leave(co, forgiving);
   return status;
 }
 
 bool Vm::protect(lua_CFunction f, void* argument) {
   lua_State* L = main();
-  enter(L);
+  const int forgiving = enter(L);
   const int status = lua_cpcall(L, f, argument);
-  leave(L);
+  leave(L, forgiving);
   return status == LUA_OK;
 }
 

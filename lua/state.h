@@ -76,11 +76,13 @@ class Vm {
   struct Memory {
     std::uint64_t used = 0, limit = 0, refused = 0;
     int armed = 0;                      // protected calls of ours that run
+    int forgiving = 0;                  // parts of C++ between them: see Forgive
   };
   Vm() = default;
   static void* allocate(void* self, void* old, std::size_t old_size, std::size_t size);
-  void enter(lua_State* L);
-  void leave(lua_State* L);
+  friend class Forgive;
+  int enter(lua_State* L);               // returns what leave() restores
+  void leave(lua_State* L, int forgiving);
 
   Memory memory_;                       // outlives state_
   std::shared_ptr<Watchdog> watchdog_;
@@ -89,6 +91,19 @@ class Vm {
   int traceback_ = LUA_NOREF;
   std::uint64_t live_bytes_ = 0;        // after the last whole cycle
   bool collecting_ = false;
+};
+
+// While it lives, memory is not refused, until the next protected call: for C++ that runs between two of them and works
+// on a state that no protected call is on.
+class Forgive {
+ public:
+  explicit Forgive(Vm& vm) : vm_(vm) { ++vm_.memory_.forgiving; }
+  ~Forgive() { --vm_.memory_.forgiving; }
+  Forgive(const Forgive&) = delete;
+  Forgive& operator=(const Forgive&) = delete;
+
+ private:
+  Vm& vm_;
 };
 
 }  // namespace sluice::lua

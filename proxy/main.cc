@@ -24,9 +24,33 @@ void say(std::FILE* to, const std::string& text) {
   std::fflush(to);
 }
 
-int cannot_start(const std::string& why) {
-  say(stderr, "sluice: " + one_line(why));
-  return 1;
+// What is left to say when everything is gone, and the exit code.
+struct Outcome {
+  int code = 0;
+  std::string out, error;
+};
+
+Outcome check(Reloader reloader) {
+  if (const auto checked = reloader.check(); !checked) return {1, {}, checked.error()};
+  return {0, reloader.path() + ": ok", {}};
+}
+
+Outcome serve(Server server) {
+  const auto started = server.start();
+  if (!started) return {1, {}, "sluice: " + one_line(started.error())};
+  say(stdout, started->line);
+  return {0, {}, server.serve()};
+}
+
+Outcome run(const Options& options, Signals& signals, Log& log) {
+  const bool bare = options.config.empty();
+  const std::string& path = bare ? options.module : options.config;
+  const std::unique_ptr<EngineControl> engine = make_engine();
+  // Only a check comes without a folder, and it opens none.
+  const std::unique_ptr<ConfigReader> reader =
+      bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);
+  if (options.check) return check(Reloader(*reader, *engine, path, options.overrides));
+  return serve(Server({signals, log, *engine, *reader}, path, options.overrides, SLUICE_VERSION));
 }
 
 }  // namespace
@@ -38,35 +62,14 @@ int main(int argc, char** argv) {
     if (!options.error().error.empty()) say(stderr, options.error().error);
     return options.error().code;
   }
-  Signals signals;
-  std::unique_ptr<Log> log = make_log(2, LogLevel::info);
-  const bool bare = options->config.empty();
-  const std::string& path = bare ? options->module : options->config;
-  const std::unique_ptr<EngineControl> engine = make_engine();
-  const std::unique_ptr<ConfigReader> reader =
-      bare ? make_module_reader(options->store) : lua::make_config_reader(log.get());
-
-  if (options->check) {
-    const auto checked = Reloader(*reader, *engine, path, options->overrides).check();
-    if (!checked) {
-      say(stderr, checked.error());
-      return 1;
-    }
-    say(stdout, path + ": ok");
-    return 0;
-  }
-  std::string failure, counters;
+  Signals signals;     // before the first thread
+  Outcome outcome;
   {
-    Server server({signals, *log, *engine, *reader}, path, options->overrides, SLUICE_VERSION);
-    if (const auto started = server.start(); !started) {
-      failure = started.error();
-    } else {
-      say(stdout, started->line);
-      counters = server.serve();
-    }
+    // Gone, and written out, before our own last line.
+    const std::unique_ptr<Log> log = make_log(2, LogLevel::info);
+    outcome = run(*options, signals, *log);
   }
-  log.reset();         // what it was told to write comes before our last line
-  if (!failure.empty()) return cannot_start(failure);
-  say(stderr, counters);
-  return 0;
+  if (!outcome.out.empty()) say(stdout, outcome.out);
+  if (!outcome.error.empty()) say(stderr, outcome.error);
+  return outcome.code;
 }

@@ -91,7 +91,8 @@ void respond(Response& out, Answer& answer) {
                               answer.error == Errc::payload_budget
                           ? 1
                           : 0;
-  out.content_type = answer.body.size() ? text_of(answer.type) : std::string_view();
+  // An empty reply has a type as well (a document of no bytes is one); 204 has no content to be of any.
+  out.content_type = answer.status == 204 ? std::string_view() : text_of(answer.type);
   std::swap(out.body, answer.body);
   answer.body.reset();
 }

@@ -94,6 +94,15 @@ Result<void, std::string> sync_folder(const std::string& path) {
   return {};
 }
 
+// The folders above a new store, each on disk before the next is made in it: `data/shop` needs no `data` beforehand.
+Result<void, std::string> make_parents(const std::string& path) {
+  const std::string parent = parent_of(path);
+  if (exists(parent)) return {};
+  if (auto above = make_parents(parent); !above) return above;
+  if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST) return "cannot make " + parent + ": " + why();
+  return sync_folder(parent_of(parent));
+}
+
 // Takes PATH.tmp, which a crash may have left half done. No value: look again.
 Result<std::optional<Folder>, std::string> enter_fresh(const std::string& path) {
   Folder folder;
@@ -131,6 +140,8 @@ Result<Folder, std::string> enter(const std::string& given, const Options& optio
       if (!fresh && !exists(path + "/superblock") && !exists(path + "/data.mdb"))
         return std::string("holds other files and no store; name a new or an empty folder");
     }
+    if (fresh)
+      if (auto made = make_parents(path); !made) return made.error();
     if (!options.any_filesystem)
       if (auto fit = check_filesystem(fresh ? parent_of(path) : path); !fit) return fit.error();
     if (fresh) {

@@ -124,9 +124,9 @@ module faults 1
 state kept: num
 state small: int in 0..10
 input text line max 8
-message divide { by: num }
-message grow { by: num }
-message set { to: num }
+message divide { with: num }
+message grow { with: num }
+message set { value: num }
 message cut { at: num, line: text }
 message often { times: u32 }
 message taken { }
@@ -136,9 +136,9 @@ message raw { data: bytes max 16 }
 message record { name: slug, n: num, m: int, k: u32 }
 message echo { said: text max 16 }
 on line (it) { reply it }
-on divide { kept = 7  kept = 1 / by  reply kept }
-on grow { kept = by * 1e308 * 1e10 }
-on set { kept = 9  small = to  reply small }
+on divide { kept = 7  kept = 1 / with  reply kept }
+on grow { kept = with * 1e308 * 1e10 }
+on set { kept = 9  small = value  reply small }
 on cut { reply slice(line, 0, at) }
 on often { for i in 0..times limit 3 { kept = i } }
 on taken { kept = 1  fail exists "taken already" }
@@ -155,11 +155,11 @@ AUP
 subtest 'faults, fields and names' => sub {
   my $s = start_module($FAULTS);
   my $line = qr/\A[^\n]+\n\z/;
-  said($s, POST => '/inputs/divide?by=0', {}, 422, 'divide', $line);
+  said($s, POST => '/inputs/divide?with=0', {}, 422, 'divide', $line);
   said($s, GET  => '/views/kept', {}, 200, 'none', '0');
-  said($s, POST => '/inputs/divide?by=4', {}, 200, 'none', '0.25');
-  said($s, POST => '/inputs/grow?by=3', {}, 422, 'non_finite', $line);
-  said($s, POST => '/inputs/set?to=11', {}, 422, 'clamp', $line);
+  said($s, POST => '/inputs/divide?with=4', {}, 200, 'none', '0.25');
+  said($s, POST => '/inputs/grow?with=3', {}, 422, 'non_finite', $line);
+  said($s, POST => '/inputs/set?value=11', {}, 422, 'clamp', $line);
   said($s, GET  => '/views/kept', {}, 200, 'none', '0.25');
   said($s, POST => '/inputs/cut?at=1', body('é'), 422, 'encoding', $line);
   said($s, POST => '/inputs/often?times=4', {}, 422, 'limit', $line);

@@ -21,7 +21,7 @@ local function says(text)
   return route_lua { methods = { "GET" }, f = function() return function(r) return text end end }
 end
 local function lua(methods, children, f)
-  return route_lua { methods = methods, children = children, f = f }
+  return route_lua { methods = methods, children = next(children) and children or nil, f = f }
 end
 routes {
   map = {
@@ -30,7 +30,7 @@ routes {
     ["/files"] = route_direct { child = "files" },
     ["/east"]  = route_direct { child = "east" },
     ["/west"]  = route_direct { child = "west" },
-    ["/try"]   = route_failover { children = { "east", "west" } },
+    ["/try"]   = route_failover { children = { "east", "west" }, miss = true },
     ["/both"]  = route_allsync { children = { "quota", "other" } },
     ["/other"] = route_direct { child = "other" },
     ["/split"] = cmdmap { GET = route_direct { child = "quota" }, POST = route_direct { child = "other" } },
@@ -78,7 +78,7 @@ routes {
       end end),
   },
   cmap = {
-    DELETE = lua({ "DELETE" }, {}, function() return function() return "any delete" end end),
+    DELETE = route_lua { f = function() return function() return "any delete" end end },
   },
   default = lua({ "GET" }, {}, function() return function(r) return 404, "nothing at " .. r:path() .. "\n" end end),
 }
@@ -107,6 +107,7 @@ subtest 'methods' => sub {
   answer_is($s->http(HEAD => '/split/views/level'), 'HEAD with GET', status => 200, body => '');
   answer_is($s->http(PUT => '/split/views/level', body => 'x'), 'no other', status => 405, error => 'method', allow => qr/^(?=.*\bGET\b)(?=.*\bPOST\b)(?!.*\bPUT\b)/);
   answer_is($s->http(POST => '/a', body => ''), 'a Lua route says its methods', status => 405, allow => qr/^(?=.*\bGET\b)(?!.*\bPOST\b)/);
+  answer_is($s->http(DELETE => '/nowhere'), 'a method may have a route for all paths', status => 200, body => 'any delete');
   answer_is($s->http(OPTIONS => '/a'), 'and OPTIONS lists them', status => 204, allow => qr/\bGET\b/);
 };
 

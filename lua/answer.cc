@@ -1,0 +1,134 @@
+#include "lua/answer.h"
+
+#include <string_view>
+
+#include "lua/box.h"
+#include "lua/fields.h"
+#include "lua/response_object.h"
+
+namespace sluice::lua {
+namespace {
+
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+
+bool read_status(lua_State* L, int index, proxy::Response& out, std::string& why) {
+  const double n = lua_tonumber(L, index);
+  if (!(n >= 200 && n <= 599) || n != static_cast<int>(n)) {
+    why = "a route returned a status that is not one of 200 to 599";
+    return false;
+  }
+  out.status = static_cast<std::uint16_t>(n);
+  return true;
+}
+
+bool read_body(lua_State* L, int index, proxy::Response& out, std::string& why) {
+  if (lua_isnoneornil(L, index)) return true;
+  if (lua_type(L, index) != LUA_TSTRING) {
+    why = std::string("a route returned a body that is a ") + luaL_typename(L, index) + ", not a string";
+    return false;
+  }
+  out.body.text.assign(text_at(L, index));
+  if (out.status != 204 && out.status != 304) out.content_type = kText;
+  return true;
+}
+
+bool add_header(proxy::Response& out, std::string_view name, std::string_view value, std::string& why) {
+  if (!append_header(out.headers, name, value)) {
+    why = "a route returned a header that cannot be sent: '";
+    why.append(name.substr(0, 60)).append(is_framing_field(name) ? "' is the server's own" : "'");
+    return false;
+  }
+  if (same_field(name, "content-type")) out.content_type = {};
+  return true;
+}
+
+// {name = value or list of values}: names are strings; values strings or numbers.
+bool read_headers(lua_State* L, int index, proxy::Response& out, std::string& why) {
+  if (lua_isnoneornil(L, index)) return true;
+  if (!lua_istable(L, index)) {
+    why = std::string("a route returned headers that are a ") + luaL_typename(L, index) + ", not a table";
+    return false;
+  }
+  char number[40];
+  lua_pushnil(L);
+  while (lua_next(L, index) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING) {
+      why = "a route returned headers whose names are not strings";
+      return false;
+    }
+    if (lua_istable(L, -1)) {
+      for (int i = 1;; ++i) {
+        lua_rawgeti(L, -1, i);
+        const auto value = field_value(L, -1, number);
+        if (!value) break;
+        if (!add_header(out, text_at(L, -3), *value, why)) return false;
+        lua_pop(L, 1);
+      }
+      lua_pop(L, 1);
+    } else {
+      const auto value = field_value(L, -1, number);
+      if (!value) {
+        why = "a route returned a header value that is neither a string nor a number";
+        return false;
+      }
+      if (!add_header(out, text_at(L, -2), *value, why)) return false;
+    }
+    lua_pop(L, 1);
+  }
+  return true;
+}
+
+bool read_values(lua_State* L, proxy::Response& out, std::string& why) {
+  switch (lua_gettop(L) == 0 ? LUA_TNIL : lua_type(L, 1)) {
+    case LUA_TSTRING:
+      out.body.text.assign(text_at(L, 1));
+      out.content_type = kText;
+      return true;
+    case LUA_TUSERDATA: {
+      auto* r = find_boxed<ResponseObject>(L, 1, Kind::response);
+      if (r == nullptr) {
+        why = "a route returned an object that is not a response";
+        return false;
+      }
+      if (!r->alive || r->passed_on) {
+        why = r->alive ? "a route returned a response that was returned before"
+                       : "a route returned a response of another request";
+        return false;
+      }
+      r->pass_on(out);
+      return true;
+    }
+    case LUA_TNUMBER:
+      return read_status(L, 1, out, why) && read_body(L, 2, out, why) && read_headers(L, 3, out, why);
+    case LUA_TTABLE: {
+      lua_settop(L, 1);
+      for (const char* field : {"status", "body", "headers"}) {
+        lua_pushstring(L, field);
+        lua_rawget(L, 1);
+      }
+      if (lua_isnil(L, 2)) {
+        lua_pushinteger(L, 200);
+        lua_replace(L, 2);
+      } else if (lua_type(L, 2) != LUA_TNUMBER) {
+        why = "a route returned a table whose status is not a number";
+        return false;
+      }
+      return read_status(L, 2, out, why) && read_body(L, 3, out, why) && read_headers(L, 4, out, why);
+    }
+    default:
+      why = std::string("a route returned ") + (lua_gettop(L) == 0 ? "nothing" : luaL_typename(L, 1)) +
+            "; it returns a response, a string, a status and a body, or a table";
+      return false;
+  }
+}
+
+}  // namespace
+
+bool read_answer(lua_State* L, proxy::Response& out, std::string& why) {
+  lua_checkstack(L, 12);
+  if (read_values(L, out, why)) return true;
+  out.reset();
+  return false;
+}
+
+}  // namespace sluice::lua

@@ -1,0 +1,215 @@
+// The config stage: what a file may declare, and how it becomes plain data.
+#include <algorithm>
+
+#include "lua/box.h"
+#include "lua/library.h"
+#include "lua/settings_reader.h"
+#include "proxy/module_call.h"
+
+namespace sluice::lua {
+namespace {
+
+Draft& draft(lua_State* L, const char* what) {
+  Draft& d = *static_cast<Draft*>(lua_touserdata(L, lua_upvalueindex(1)));
+  if (d.closed) luaL_error(L, "%s: only while the config is read", what);
+  return d;
+}
+
+int raise(lua_State* L, std::string_view sentence) {
+  luaL_where(L, 1);
+  push(L, sentence);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+// core.settings(t): nothing, or the name of a setting and what is wrong with it.
+int settings(lua_State* L) {
+  Draft& d = draft(L, "settings");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  {
+    if (const std::optional<SettingProblem> problem = read_settings(L, 1, d.settings)) {
+      push(L, problem->name);
+      push(L, problem->sentence);
+      return 2;
+    }
+  }
+  return 0;
+}
+
+std::string resolve(const Draft& d, std::string_view path) {
+  if (!path.empty() && path[0] == '/') return std::string(path);
+  return d.folder + std::string(path);
+}
+
+// Reads store{name=, module=, path=, shards=, fuel=, quota=, map=} at index 1. `why` and `field` when it is wrong.
+bool read_store(lua_State* L, const Draft& d, proxy::StoreSpec& s, std::string& field, std::string& why) {
+  static const char* const kFields[] = {"name", "module", "path", "shards", "fuel", "quota", "map"};
+  lua_pushnil(L);
+  while (lua_next(L, 1) != 0) {
+    field = lua_type(L, -2) == LUA_TSTRING ? std::string(text_at(L, -2)) : std::string();
+    const auto text = [&](std::string& into) {
+      if (lua_type(L, -1) != LUA_TSTRING || text_at(L, -1).empty()) {
+        why = "`" + field + "` of a store is a string that is not empty";
+        return false;
+      }
+      into = text_at(L, -1);
+      return true;
+    };
+    const auto number = [&](double least, double most, bool size) -> std::optional<std::uint64_t> {
+      std::optional<double> n;
+      if (lua_type(L, -1) == LUA_TNUMBER) n = lua_tonumber(L, -1);
+      else if (size && lua_type(L, -1) == LUA_TSTRING)
+        if (const auto bytes = read_size(text_at(L, -1))) n = static_cast<double>(*bytes);
+      if (n && *n >= least && *n <= most && *n == static_cast<double>(static_cast<std::uint64_t>(*n)))
+        return static_cast<std::uint64_t>(*n);
+      why = "`" + field + "` of a store is " + (size ? "a size such as \"64MiB\"" : "a whole number") + " from " +
+            std::to_string(static_cast<std::uint64_t>(least)) + " to " + std::to_string(static_cast<std::uint64_t>(most));
+      return std::nullopt;
+    };
+    bool good = true;
+    std::string path;
+    if (field == "name") {
+      good = text(s.name);
+    } else if (field == "module") {
+      if ((good = text(path))) s.module_path = resolve(d, path);
+    } else if (field == "path") {
+      if ((good = text(path))) s.path = resolve(d, path);
+    } else if (field == "shards") {
+      const auto n = number(1, 64, false);
+      if ((good = n.has_value())) s.shards = static_cast<std::uint32_t>(*n);
+    } else if (field == "fuel") {
+      const auto n = number(1000, 1e12, false);
+      if ((good = n.has_value())) s.fuel = *n;
+    } else if (field == "quota") {
+      const auto n = number(0, 1e15, true);
+      if ((good = n.has_value())) s.quota_bytes = *n;
+    } else if (field == "map") {
+      const auto n = number(0, 1e15, true);
+      if ((good = n.has_value())) s.map_bytes = *n;
+    } else {
+      const std::string near = nearest(field, {std::begin(kFields), std::end(kFields)});
+      why = "a store has no `" + field + "`" + (near.empty() ? "" : "; did you mean `" + near + "`?");
+      good = false;
+    }
+    if (!good) return false;
+    lua_pop(L, 1);
+  }
+  field = s.name;
+  if (!proxy::is_name(s.name)) why = "`" + s.name + "` is not a store's name: 1 to 64 of A-Z a-z 0-9 - _";
+  else if (s.name == "views" || s.name == "inputs" || s.name == "objects") why = "no store is called `" + s.name + "`: paths begin with that";
+  else if (s.module_path.empty()) why = "store `" + s.name + "` has no `module`";
+  else if (s.path.empty()) why = "store `" + s.name + "` has no `path`";
+  for (const proxy::StoreSpec& other : d.stores) {
+    if (other.name == s.name) why = "store `" + s.name + "` is declared twice";
+    else if (other.path == s.path) why = "stores `" + other.name + "` and `" + s.name + "` have the same path";
+  }
+  return why.empty();
+}
+
+// core.store(t): a description, or nil, the field and what is wrong.
+int store(lua_State* L) {
+  Draft& d = draft(L, "stores");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  bool good = false;
+  {
+    proxy::StoreSpec spec;
+    std::string field, why;
+    good = read_store(L, d, spec, field, why);
+    lua_settop(L, 1);
+    if (good) {
+      d.names.push_back(std::make_unique<std::string>(spec.name));
+      d.stores.push_back(std::move(spec));
+      push_box(L, Kind::store_description, d.names.back().get());
+    } else {
+      lua_pushnil(L);
+      push(L, field);
+      push(L, why);
+    }
+  }
+  return good ? 1 : 3;
+}
+
+// sluice.store{...}: the same, raising.
+int store_or_raise(lua_State* L) {
+  if (store(L) == 1) return 1;
+  return raise(L, text_at(L, -1));
+}
+
+// sluice.pool({stores}, {name=, seed=}): a description. Raises.
+int pool(lua_State* L) {
+  Draft& d = draft(L, "pools");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 2);
+  std::string why;
+  {
+    PoolSpec spec;
+    if (lua_istable(L, 2)) {
+      lua_pushnil(L);
+      while (why.empty() && lua_next(L, 2) != 0) {
+        const std::string_view field = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
+        if (field == "name" && lua_type(L, -1) == LUA_TSTRING) {
+          spec.name = text_at(L, -1);
+        } else if (field == "seed" && lua_type(L, -1) == LUA_TNUMBER && lua_tonumber(L, -1) >= 0) {
+          spec.seed = static_cast<std::uint64_t>(lua_tonumber(L, -1));
+        } else {
+          why = "a pool's options are `name` (a string) and `seed` (a number)";
+        }
+        lua_pop(L, 1);
+      }
+    } else if (!lua_isnil(L, 2)) {
+      why = "a pool's options are a table";
+    }
+    const int n = static_cast<int>(lua_objlen(L, 1));
+    for (int i = 1; i <= n && why.empty(); ++i) {
+      lua_rawgeti(L, 1, i);
+      const auto* name = find_boxed<std::string>(L, -1, Kind::store_description);
+      if (name) spec.stores.push_back(*name);
+      else why = "a pool is made of stores: what sluice.store{} returned";
+      lua_pop(L, 1);
+    }
+    if (why.empty() && spec.stores.empty()) why = "a pool without stores";
+    if (why.empty()) {
+      for (std::size_t i = 1; i < spec.stores.size(); ++i)
+        if (std::find(spec.stores.begin(), spec.stores.begin() + static_cast<std::ptrdiff_t>(i), spec.stores[i]) !=
+            spec.stores.begin() + static_cast<std::ptrdiff_t>(i))
+          why = "store `" + spec.stores[i] + "` is in the pool twice";
+    }
+    if (why.empty()) {
+      if (spec.name.empty()) spec.name = "pool" + std::to_string(d.pools.size() + 1);
+      d.indices.push_back(std::make_unique<std::uint32_t>(static_cast<std::uint32_t>(d.pools.size())));
+      d.pools.push_back(std::move(spec));
+      push_box(L, Kind::pool_description, d.indices.back().get());
+      return 1;
+    }
+    push(L, why);
+  }
+  return raise(L, text_at(L, -1));
+}
+
+// sluice.settings{...}: for the lower layer.
+int settings_or_raise(lua_State* L) {
+  if (settings(L) == 0) return 0;
+  return raise(L, text_at(L, -1));
+}
+
+int no_methods(lua_State* L) { return luaL_error(L, "a description of a store or pool has no methods here; routes use it"); }
+
+}  // namespace
+
+void open_config_stage(lua_State* L, Draft& d) {
+  const StackGuard guard(L);
+  static constexpr luaL_Reg kNone[] = {{"enqueue", no_methods}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"pool", pool}, {"settings", settings_or_raise}, {nullptr, nullptr}};
+  make_class(L, Kind::store_description, "sluice.store", kNone);
+  make_class(L, Kind::pool_description, "sluice.pool", kNone);
+  push_core(L);
+  set_functions(L, kCore, &d);
+  lua_pushliteral(L, "config");
+  lua_setfield(L, -2, "stage");
+  lua_getglobal(L, "sluice");
+  set_functions(L, kPublic, &d);
+}
+
+}  // namespace sluice::lua

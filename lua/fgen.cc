@@ -1,0 +1,101 @@
+#include "lua/fgen.h"
+
+#include <utility>
+
+#include "lua/context.h"
+
+namespace sluice::lua {
+namespace {
+
+constexpr std::uint64_t kTrimAfterUs = 60'000'000;
+
+}  // namespace
+
+Fgen::~Fgen() = default;
+
+lua_Integer Fgen::add_handle(const Target* target) {
+  handles_.push_back(target);
+  return static_cast<lua_Integer>(id_) * kHandlesPerFgen + static_cast<lua_Integer>(handles_.size()) - 1;
+}
+
+int Fgen::handle_index(lua_Number handle) const {
+  const double index = handle - static_cast<double>(id_) * kHandlesPerFgen;
+  if (!(index >= 0 && index < static_cast<double>(handles_.size()))) return -1;
+  const int whole = static_cast<int>(index);
+  return whole == index ? whole : -1;
+}
+
+Result<void, std::string> Fgen::ready(int generator_ref, int argument_ref, std::string name, std::uint32_t objects) {
+  generator_ = generator_ref;
+  argument_ = argument_ref;
+  name_ = std::move(name);
+  objects_ = objects;
+  Result<Context*, std::string> first = make_slot();
+  if (!first) return std::move(first).error();
+  free_.push_back(*first);
+  ready_ = true;
+  return {};
+}
+
+Result<Context*, std::string> Fgen::make_slot() {
+  auto context = std::make_unique<Context>(*this, static_cast<std::uint32_t>(all_.size()));
+  if (Result<void, std::string> built = context->build(); !built) return std::move(built).error();
+  all_.push_back(std::move(context));
+  // So that giving back never allocates.
+  free_.reserve(all_.size());
+  ++runtime_.slots;
+  return all_.back().get();
+}
+
+void Fgen::start(proxy::Exchange& exchange, const proxy::Match& match, proxy::Services& services) {
+  Context* context = nullptr;
+  if (!free_.empty()) {
+    context = free_.back();
+    free_.pop_back();
+    if (free_.size() < fewest_free_) fewest_free_ = free_.size();
+  } else {
+    fewest_free_ = 0;
+    Result<Context*, std::string> made = make_slot();
+    if (!made) {
+      runtime_.report(name_, made.error());
+      proxy::respond_error(refusal_, 500, Errc::lua, "the route could not be made ready; the server's log says why");
+      exchange.answer(refusal_);
+      return;
+    }
+    context = *made;
+  }
+  context->start(exchange, match);
+}
+
+void Fgen::client_gone(proxy::Exchange& exchange) {
+  const std::uint32_t slot = exchange.route_slot;
+  if (slot != 0 && slot <= all_.size()) all_[slot - 1]->client_gone();
+}
+
+void Fgen::give_back(Context& context) { free_.push_back(&context); }
+
+void Fgen::trim(std::uint64_t now_us) {
+  if (trim_at_us_ == 0 || now_us < trim_at_us_) {
+    if (trim_at_us_ == 0) {
+      trim_at_us_ = now_us + kTrimAfterUs;
+      fewest_free_ = free_.size();
+    }
+    return;
+  }
+  // The oldest in the list are those that were not needed.
+  std::size_t surplus = fewest_free_ / 2;
+  std::vector<Context*> kept(free_.begin() + static_cast<std::ptrdiff_t>(surplus), free_.end());
+  for (std::size_t i = 0; i < surplus; ++i) {
+    const std::uint32_t at = free_[i]->index();
+    std::swap(all_[at], all_.back());
+    all_[at]->set_index(at);
+    all_.pop_back();
+    --runtime_.slots;
+  }
+  free_ = std::move(kept);
+  free_.reserve(all_.size());
+  trim_at_us_ = now_us + kTrimAfterUs;
+  fewest_free_ = free_.size();
+}
+
+}  // namespace sluice::lua

@@ -1,0 +1,45 @@
+// The tables that Lua code finds: `sluice` in both stages, and `core`, which only the route library is handed.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lua/runtime.h"
+#include "lua/value.h"
+#include "proxy/config.h"
+
+namespace sluice::lua {
+
+// What the config VM collects. Thread: control.
+struct Draft {
+  proxy::Settings settings;
+  std::vector<proxy::StoreSpec> stores;
+  std::vector<PoolSpec> pools;
+  std::string folder;                            // of the file, with its slash, or empty
+  bool closed = false;                           // the file has been read: nothing more is declared
+  std::vector<std::unique_ptr<std::string>> names;          // what descriptions point at
+  std::vector<std::unique_ptr<std::uint32_t>> indices;
+};
+
+// What core.fail() needs to name a line.
+struct SourceText {
+  std::string file;                              // as errors name it: without folders
+  std::string text;
+};
+
+// Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
+void open_common(lua_State* L, const SourceText& source, proxy::Log* log, Runtime* runtime);
+void open_config_stage(lua_State* L, Draft& draft);
+void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores);
+
+// Pushes the table `core`, made by open_common().
+void push_core(lua_State* L);
+void set_functions(lua_State* L, const luaL_Reg* functions, void* upvalue);   // into the table at the top
+
+Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target);
+
+// The line, from `from` on, where `name` is given a value; `from` when there is none. Shape: lines count from 1.
+int line_of(std::string_view text, std::string_view name, int from);
+std::string_view line_text(std::string_view text, int line);
+
+}  // namespace sluice::lua

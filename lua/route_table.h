@@ -1,0 +1,22 @@
+// The routes of one generation on one worker, as its VM has built them.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "lua/config_data.h"
+#include "lua/runtime.h"
+#include "lua/watchdog.h"
+#include "proxy/route.h"
+
+namespace sluice::lua {
+
+// Runs the config's second stage in a fresh VM.
+// Errors: "FILE:LINE: sentence".
+// Thread: control.
+Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::shared_ptr<const ConfigData> config,
+                                                                         std::shared_ptr<const proxy::StoreSet> stores,
+                                                                         std::uint16_t worker,
+                                                                         std::shared_ptr<Watchdog> watchdog,
+                                                                         proxy::Log* log);
+
+}  // namespace sluice::lua

@@ -1,0 +1,79 @@
+// What all routes of one generation on one worker share: the VM, the worker's services, targets, and what is recycled.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lua/state.h"
+#include "proxy/log.h"
+#include "proxy/pool.h"
+#include "proxy/route.h"
+#include "proxy/router.h"
+
+namespace sluice::lua {
+
+class Fgen;
+class SubExchange;
+
+// What a handle leads to: a store, a pool, another route, or one route per method.
+// Thread: frozen once the generation is made; worker then. Life: the Runtime's.
+struct Target {
+  enum class Kind : std::uint8_t { store, pool, route, methods };
+  Kind kind = Kind::store;
+  std::string name;
+  proxy::StorePtr store;
+  std::shared_ptr<const proxy::Pool> pool;
+  proxy::Route* route = nullptr;
+  proxy::MethodMap methods;
+  Fgen* fgen = nullptr;                          // when `route` is one
+};
+
+// What sluice.attach() gave a method. At most one of `router` and `target` is not null; `route` is target's when it has one.
+struct Hook {
+  proxy::Route* route = nullptr;
+  proxy::Router* router = nullptr;
+  const Target* target = nullptr;
+};
+
+// Thread: control while the generation is made, then the worker, then control again to be destroyed.
+struct Runtime {
+  explicit Runtime(proxy::Log* its_log);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // One line about a route's mistake, with its traceback. At most 20 a second are written; what was left out is said.
+  void report(std::string_view route, std::string_view what);
+
+  std::unique_ptr<Vm> vm;                        // before what points into it goes
+  proxy::Services* services = nullptr;           // from attach() on
+  proxy::Log* log;                               // may be null
+  lua_State* callbacks = nullptr;                // a coroutine of its own: a suspended one's stack is not ours to use
+  std::uint32_t next_fgen = 1;
+  bool sealed = false;                           // loaded: what builds routes is refused
+
+  std::vector<std::unique_ptr<Target>> targets;
+  std::vector<std::unique_ptr<proxy::Route>> routes;       // in C++: module routes, null
+  std::vector<std::unique_ptr<Fgen>> fgens;
+  std::vector<std::unique_ptr<proxy::Router>> routers;
+  std::array<Hook, proxy::kMethods> hooks;
+  Hook any;
+  bool attached = false;
+  std::shared_ptr<const proxy::StoreSet> stores;
+  std::vector<std::unique_ptr<SubExchange>> subs;
+  std::vector<SubExchange*> free_subs;
+  std::vector<proxy::Parameter> query;           // scratch of one enqueue
+  std::vector<proxy::Header> headers;
+  std::string path;
+  std::uint32_t slots = 0, slots_in_use = 0;
+  std::uint64_t errors = 0;
+
+ private:
+  std::uint64_t report_second_ = 0;
+  std::uint32_t reports_ = 0, left_out_ = 0;
+};
+
+}  // namespace sluice::lua

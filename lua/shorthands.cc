@@ -1,0 +1,192 @@
+// rctx:get, put, delete, view, post and their _and_wait forms: one call for what a request object takes several.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "lua/context.h"
+#include "lua/fields.h"
+
+namespace sluice::lua {
+namespace {
+
+constexpr std::size_t kFields = 16;
+
+// What one shorthand says, as views of its arguments.
+struct Asked {
+  proxy::Method method = proxy::Method::get;
+  std::string_view folder;                     // "/views/"
+  std::string_view name;
+  std::array<proxy::Parameter, kFields> fields;
+  std::size_t field_count = 0;
+  std::array<std::array<char, 40>, kFields> numbers;
+  proxy::Header condition;                     // no name: none
+  std::array<char, 32> revision;
+  std::string_view body;
+  bool has_body = false;
+};
+
+// {name = value}, by name: a table has no order, and a pool's choice must not depend on chance.
+void read_fields(lua_State* L, int index, Asked& a, const char* method) {
+  if (lua_isnoneornil(L, index)) return;
+  if (!lua_istable(L, index)) luaL_error(L, "rctx:%s: fields are a table, got %s", method, luaL_typename(L, index));
+  lua_pushnil(L);
+  while (lua_next(L, index) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING) luaL_error(L, "rctx:%s: the name of a field is a string", method);
+    if (a.field_count == kFields) luaL_error(L, "rctx:%s: more than %d fields", method, static_cast<int>(kFields));
+    const auto value = field_value(L, -1, a.numbers[a.field_count].data());
+    if (!value)
+      luaL_error(L, "rctx:%s: field '%s' is neither a string, a finite number nor a boolean", method, lua_tostring(L, -2));
+    a.fields[a.field_count++] = {text_at(L, -2), *value};
+    lua_pop(L, 1);
+  }
+  std::sort(a.fields.begin(), a.fields.begin() + static_cast<std::ptrdiff_t>(a.field_count),
+            [](const proxy::Parameter& x, const proxy::Parameter& y) { return x.name < y.name; });
+}
+
+// A revision as rctx and res:revision() know it; `absent_allowed`: nil means that the document must not exist.
+void read_revision(lua_State* L, int index, Asked& a, bool absent_allowed, const char* method) {
+  if (lua_isnoneornil(L, index)) {
+    if (!absent_allowed) luaL_error(L, "rctx:%s: the revision to delete is missing", method);
+    a.condition = {"If-None-Match", "*"};
+    return;
+  }
+  const double n = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : 0;
+  if (!(n >= 1 && n <= 9007199254740992.0) || n != std::floor(n)) luaL_error(L, "rctx:%s: a revision is a whole number from 1", method);
+  char* p = a.revision.data();
+  *p++ = '"';
+  p = std::to_chars(p, a.revision.data() + 30, static_cast<unsigned long long>(n)).ptr;
+  *p++ = '"';
+  a.condition = {"If-Match", {a.revision.data(), static_cast<std::size_t>(p - a.revision.data())}};
+}
+
+std::string_view string_arg(lua_State* L, int index, const char* method, const char* what) {
+  if (lua_type(L, index) != LUA_TSTRING && lua_type(L, index) != LUA_TNUMBER)
+    luaL_error(L, "rctx:%s: %s is a string, got %s", method, what, luaL_typename(L, index));
+  return text_at(L, index);
+}
+
+enum class Which : std::uint8_t { get, put, del, view, post };
+
+// upvalue 1: Which; upvalue 2: whether it waits. The arguments: rctx, handle, name, then each form's own, then a timeout.
+int shorthand(lua_State* L) {
+  const auto which = static_cast<Which>(lua_tointeger(L, lua_upvalueindex(1)));
+  const bool waits = lua_toboolean(L, lua_upvalueindex(2)) != 0;
+  const char* method = lua_tostring(L, lua_upvalueindex(3));
+  Context& c = check_boxed<Context>(L, 1, Kind::rctx, "rctx");
+  if (c.phase() != Phase::running) luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
+  if (waits && c.coroutine() != L)
+    luaL_error(L, "rctx:%s: a wait inside a coroutine of your own would return to that one's resume", method);
+  const int at = lua_type(L, 2) == LUA_TNUMBER ? c.fgen().handle_index(lua_tonumber(L, 2)) : -1;
+  if (at < 0) luaL_error(L, "rctx:%s: not a handle of route '%s'", method, c.fgen().name().c_str());
+  const auto index = static_cast<std::uint32_t>(at);
+  if (const char* why = c.refuse_enqueue(index))
+    luaL_error(L, "rctx:%s: handle %d ('%s') %s", method, at, c.target(index).name.c_str(), why);
+
+  Asked a;
+  int timeout_at = 4;
+  switch (which) {
+    case Which::get:
+      a.folder = "/objects/";
+      break;
+    case Which::view:
+      a.folder = "/views/";
+      read_fields(L, 4, a, method);
+      timeout_at = 5;
+      break;
+    case Which::post:
+      a.method = proxy::Method::post;
+      a.folder = "/inputs/";
+      read_fields(L, 4, a, method);
+      if (!lua_isnoneornil(L, 5)) {
+        a.body = string_arg(L, 5, method, "the body");
+        a.has_body = true;
+      }
+      timeout_at = 6;
+      break;
+    case Which::put:
+      a.method = proxy::Method::put;
+      a.folder = "/objects/";
+      a.body = string_arg(L, 4, method, "the document");
+      a.has_body = true;
+      read_revision(L, 5, a, true, method);
+      timeout_at = 6;
+      break;
+    case Which::del:
+      a.method = proxy::Method::del;
+      a.folder = "/objects/";
+      read_revision(L, 4, a, false, method);
+      timeout_at = 5;
+      break;
+  }
+  a.name = string_arg(L, 3, method, "the name");
+  Wait w;
+  if (waits && !lua_isnoneornil(L, timeout_at)) {
+    const double s = lua_type(L, timeout_at) == LUA_TNUMBER ? lua_tonumber(L, timeout_at) : -1;
+    if (!(s >= 0 && s <= 86400)) luaL_error(L, "rctx:%s: a timeout is a number of seconds from 0 to 86400", method);
+    w.timeout_us = static_cast<std::int64_t>(s * 1e6);
+  }
+
+  const Target& to = c.target(index);
+  if (to.kind == Target::Kind::route || to.kind == Target::Kind::methods) {
+    RequestObject* r = c.take_request(L);
+    r->method = a.method;
+    r->path.assign(a.folder).append(a.name);
+    for (std::size_t i = 0; i < a.field_count; ++i) r->set_query(a.fields[i].name, a.fields[i].value);
+    if (!a.condition.name.empty()) r->set_header(a.condition.name, a.condition.value);
+    r->has_body = a.has_body;
+    r->body.assign(a.body);
+    c.enqueue(L, *r, index);
+  } else {
+    proxy::Buffer body;
+    bool room = true;
+    if (!a.body.empty()) {
+      body = proxy::Buffer::copy(a.body, &c.runtime().services->budget());
+      room = static_cast<bool>(body);
+    }
+    if (room) {
+      std::string& path = c.runtime().path;
+      path.assign(a.folder).append(a.name);
+      c.enqueue_module(L,
+                       {.method = a.method, .path = path, .query = {a.fields.data(), a.field_count},
+                        .headers = {&a.condition, a.condition.name.empty() ? std::size_t{0} : std::size_t{1}},
+                        .body = &body, .has_length = true},
+                       {}, index);
+    } else {
+      c.enqueue_refused(L, index, 503, Errc::payload_budget, "no room for the body now", 0);
+    }
+  }
+  if (!waits) return 0;
+  w.kind = Wait::Kind::handle;
+  w.handle = index;
+  if (c.begin_wait(w)) return c.push_wait_result(L, false);
+  return lua_yield(L, 0);
+}
+
+}  // namespace
+
+void register_shorthands(lua_State* L) {
+  struct Form {
+    Which which;
+    const char* method;
+    const char* waiting;
+  };
+  static constexpr Form kForms[] = {{Which::get, "get", "get_and_wait"}, {Which::put, "put", "put_and_wait"},
+                                    {Which::del, "delete", "delete_and_wait"}, {Which::view, "view", "view_and_wait"},
+                                    {Which::post, "post", "post_and_wait"}};
+  const StackGuard guard(L);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, static_cast<int>(Kind::rctx));
+  lua_getfield(L, -1, "__index");
+  for (const Form& f : kForms)
+    for (const bool waits : {false, true}) {
+      const char* method = waits ? f.waiting : f.method;
+      lua_pushinteger(L, static_cast<lua_Integer>(f.which));
+      lua_pushboolean(L, waits);
+      lua_pushstring(L, method);
+      lua_pushcclosure(L, shorthand, 3);
+      lua_setfield(L, -2, method);
+    }
+}
+
+}  // namespace sluice::lua
