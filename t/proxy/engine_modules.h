@@ -40,7 +40,7 @@ on win { winner = who  reply who }
 on lose { winner = none }
 on echo { reply data }
 on half { hits += 1  reply 1 / part }
-on grow { level = 1e308  reply 1e308 * 10 }
+on grow { level = 1e308  reply (level + 1e308) * 10 }
 on fails {
   hits += 100
   motto = "changed"
