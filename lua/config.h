@@ -13,9 +13,7 @@ namespace sluice::lua {
 // Thread: control.
 std::unique_ptr<proxy::ConfigReader> make_config_reader(proxy::Log* log);
 
-// The names that settings{} takes, and the functions and methods that configs can call, sorted: documentation is
-// checked against them.
+// The names that settings{} takes, sorted: documentation is checked against them.
 std::vector<std::string> setting_names();
-std::vector<std::string> call_names();
 
 }  // namespace sluice::lua

@@ -132,8 +132,6 @@ void open_sandbox(lua_State* L, Sources& sources) {
   open_library(L, luaopen_bit, LUA_BITLIBNAME);
   open_library(L, luaopen_os, LUA_OSLIBNAME);
   open_library(L, luaopen_debug, LUA_DBLIBNAME);
-  // Opened for the compiler to know the processor; not left within reach.
-  open_library(L, luaopen_jit, LUA_JITLIBNAME);
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});

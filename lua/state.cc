@@ -55,6 +55,10 @@ Result<std::unique_ptr<Vm>, std::string> Vm::make(std::uint64_t limit_bytes, boo
   if (!vm->state_) return std::string("no memory for a Lua state");
   lua_State* L = vm->main();
   lua_atpanic(L, panic);
+  // Opening it turns the compiler on, so the mode comes after it. The sandbox takes its table away.
+  lua_pushcfunction(L, luaopen_jit);
+  lua_pushliteral(L, LUA_JITLIBNAME);
+  lua_call(L, 1, 0);
   luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | (jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
   // A cycle is begun between requests (collect_step), at 1.5 times what was alive. Only a route that allocates a lot in
   // one go meets the collector itself, at 3 times.

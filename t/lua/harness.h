@@ -19,6 +19,7 @@
 namespace sluice::lua::harness {
 
 using namespace sluice::proxy;
+using sluice::lua::make_config_reader;
 
 class Lines final : public Log {
  public:
