@@ -114,15 +114,19 @@ struct Walk {
   }
   // One value and nothing around it.
   bool value() {
-    std::array<bool, kDepth> object{};  // of each open one: is it an object?
+    std::array<std::uint64_t, kDepth / 64> objects{};  // a bit for each open one: is it an object?
     std::size_t depth = 0;
+    const auto in_object = [&] { return (objects[(depth - 1) / 64] >> ((depth - 1) % 64) & 1) != 0; };
     while (true) {
       spaces();
       bool closed = true;
       if (more() && (*at == '[' || *at == '{')) {
         if (depth == kDepth) return false;
         const bool is_object = *at++ == '{';
-        object[depth++] = is_object;
+        ++depth;
+        const std::uint64_t bit = std::uint64_t{1} << ((depth - 1) % 64);
+        std::uint64_t& bits = objects[(depth - 1) / 64];
+        bits = is_object ? bits | bit : bits & ~bit;
         spaces();
         closed = take(is_object ? '}' : ']');
         if (closed) --depth;
@@ -135,8 +139,8 @@ struct Walk {
         spaces();
         if (take(',')) {
           closed = false;
-          if (object[depth - 1] && !name()) return false;
-        } else if (take(object[depth - 1] ? '}' : ']')) {
+          if (in_object() && !name()) return false;
+        } else if (take(in_object() ? '}' : ']')) {
           --depth;
         } else {
           return false;
