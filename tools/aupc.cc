@@ -1,6 +1,7 @@
 // aupc, the compiler of modules: .aup in, .pmod or an explanation out.
 //
-// Exit codes: 0 it is right; 1 there are errors in a module; 2 wrong usage, or a file that cannot be read or written.
+// Exit codes: 0 it is right; 1 there are errors in a module; 2 wrong usage, or a file that cannot be read or
+// written.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "vm/compiler.h"
+#include "vm/disasm.h"
+#include "vm/explain.h"
 #include "vm/format.h"
 
 namespace {
@@ -69,10 +72,33 @@ int check(const std::vector<std::string>& paths) {
   int result = kGood;
   for (const std::string& path : paths) {
     const std::optional<std::string> source = read_file(path);
-    if (!source) result = kUsage;
-    else if (!compile_file(path, *source) && result == kGood) result = kErrors;
+    if (!source)
+      result = kUsage;
+    else if (!compile_file(path, *source) && result == kGood)
+      result = kErrors;
   }
   return result;
+}
+
+// A module from its text or its bytecode, proven either way, so that its bounds are known.
+std::unique_ptr<const Module> module_of(const std::string& path, int& result) {
+  const std::optional<std::string> bytes = read_file(path);
+  result = kUsage;
+  if (!bytes) return nullptr;
+  result = kErrors;
+  if (!bytes->starts_with("PMOD")) return compile_file(path, *bytes);
+  sluice::Result<std::unique_ptr<const Module>, std::string> loaded = load(*bytes);
+  if (loaded) return std::move(*loaded);
+  std::cerr << "aupc: " << path << ": " << loaded.error() << '\n';
+  return nullptr;
+}
+
+int show(const std::string& path, bool code) {
+  int result = kGood;
+  const std::unique_ptr<const Module> module = module_of(path, result);
+  if (!module) return result;
+  std::cout << (code ? disassemble(*module) : explain(path, *module));
+  return kGood;
 }
 
 }  // namespace
@@ -89,11 +115,17 @@ int main(int argc, char** argv) {
   CLI::App* check_command = app.add_subcommand("check", "say what is wrong with modules, and write nothing");
   check_command->add_option("FILE", paths, "modules, FILE.aup")->required();
 
+  CLI::App* disasm_command = app.add_subcommand("disasm", "print the instructions of a module");
+  disasm_command->add_option("FILE", path, "the module, FILE.aup or FILE.pmod")->required();
+  CLI::App* explain_command = app.add_subcommand("explain", "print what each handler and view costs at most");
+  explain_command->add_option("FILE", path, "the module, FILE.aup or FILE.pmod")->required();
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kGood : kUsage;
   }
   if (build_command->parsed()) return build(path, out_path);
-  return check(paths);
+  if (check_command->parsed()) return check(paths);
+  return show(path, disasm_command->parsed());
 }

@@ -2,22 +2,16 @@
 
 #include <algorithm>
 
-#include "vm/base/number_text.h"
 #include "vm/base/utf8.h"
 #include "vm/check.h"
 #include "vm/codegen.h"
+#include "vm/explain.h"
 #include "vm/format.h"
 #include "vm/lexer.h"
 #include "vm/parser.h"
 
 namespace sluice::vm {
 namespace {
-
-std::string grouped(std::uint64_t n) {
-  std::string digits = std::to_string(n);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
-}
 
 class Places {
  public:

@@ -67,6 +67,17 @@ TEST_CASE("every message reads as it should") {
   }
 }
 
+TEST_CASE("a file cut anywhere is refused or compiles, and says so in order") {
+  for (const fs::path& path : modules()) {
+    const std::string source = read_file(path);
+    for (std::size_t n = 0; n < source.size(); n += 1 + source.size() / 64) {
+      const Compiled compiled = compile(source.substr(0, n));
+      INFO(path.filename().string() << " cut at " << n);
+      CHECK((compiled.module != nullptr || !compiled.diagnostics.empty()));
+    }
+  }
+}
+
 TEST_CASE("messages end and begin as the house form says") {
   for (const fs::path& path : modules()) {
     const std::string source = read_file(path);
