@@ -134,7 +134,6 @@ std::uint64_t Store::Impl::pages_needed(std::span<const Batch* const> batches) c
 
 Result<void> Store::commit(std::span<const Batch* const> batches) {
   Impl& store = *impl_;
-  store.committer.check();
   if (store.closed.load(std::memory_order_relaxed)) return fail(Errc::stopped, "the store is closed after a failed commit");
   if (std::all_of(batches.begin(), batches.end(), [](const Batch* b) { return b->empty(); })) return {};
   const std::uint64_t pages = store.pages_needed(batches);

@@ -11,7 +11,6 @@
 #include "store/folder.h"
 #include "store/space.h"
 #include "store/store.h"
-#include "vm/base/thread_check.h"
 
 namespace sluice::store {
 
@@ -62,8 +61,7 @@ struct Store::Impl {
   std::atomic<bool> closed{false};
   std::atomic<std::uint64_t> commits{0}, batch_count{0}, bytes_written{0}, sync_us{0}, file_bytes{0};
 
-  // The committer's.
-  ThreadCheck committer;
+  // Of whoever commits: one thread at a time, not always the same one.
   Space space;
   std::uint64_t next_extent = 1;
   std::uint64_t used_pages = 0;      // up to the last page that LMDB ever used
