@@ -60,6 +60,7 @@ void ConnectionExchange::reset() {
   route = nullptr;
   next = nullptr;
   arrived_us = 0;
+  route_slot = 0;
   whole = blocked = started = returned = ready = expired = false;
   safe = true;
   module = holds_writes = counted_active = counted_unsafe = false;
