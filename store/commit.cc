@@ -132,8 +132,6 @@ std::uint64_t Store::Impl::pages_needed(std::span<const Batch* const> batches) c
          extents / 64 + ext_leafs + ext_leafs / 2 + ext.depth + 16;
 }
 
-void Store::hand_over() { impl_->committer.release(); }
-
 Result<void> Store::commit(std::span<const Batch* const> batches) {
   Impl& store = *impl_;
   if (store.closed.load(std::memory_order_relaxed)) return fail(Errc::stopped, "the store is closed after a failed commit");

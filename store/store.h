@@ -107,8 +107,6 @@ class Store {
   //         closed, every later call answers stopped.
   // Thread: one at a time, the committer (LMDB ties a transaction to its thread; it begins and ends in here).
   Result<void> commit(std::span<const Batch* const> batches);
-  // The next commit comes from another thread; nobody commits meanwhile. Thread: the committer.
-  void hand_over();
 
   // The number of the newest commit that can be read; grows with each. Thread: any.
   std::uint64_t published() const;

@@ -110,7 +110,6 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
     home->committer = std::make_unique<OwnCommitter>(home->environment, clock);
     if (const std::string why = create(*home, served, now_ms); !why.empty()) return give_up(why);
     clock = home->committer->clock();
-    home->environment.store().hand_over();
   }
   if (spec.shards > 1) home->committer = std::make_unique<GroupCommitter>(home->environment, clock);
   else home->committer = std::make_unique<OwnCommitter>(home->environment, clock);
