@@ -101,7 +101,22 @@ bool read_values(lua_State* L, proxy::Response& out, std::string& why) {
     case LUA_TNUMBER:
       return read_status(L, 1, out, why) && read_body(L, 2, out, why) && read_headers(L, 3, out, why);
     case LUA_TTABLE: {
-      lua_settop(L, 1);
+      if (lua_gettop(L) > 1) {
+        why = "a route returned a table and more; a table says all by itself: status, body, headers";
+        return false;
+      }
+      bool known = false;
+      for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
+        const std::string_view key = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view("a number");
+        known = key == "status" || key == "body" || key == "headers";
+        if (known) continue;
+        why = "a route returned a table with `" + std::string(key) + "`; it may have status, body and headers";
+        return false;
+      }
+      if (!known) {
+        why = "a route returned an empty table; it needs a status, a body or headers";
+        return false;
+      }
       for (const char* field : {"status", "body", "headers"}) {
         lua_pushstring(L, field);
         lua_rawget(L, 1);

@@ -112,9 +112,11 @@ subtest 'conditions, revisions and removal' => sub {
   is($s->http(HEAD => '/objects/large')->{headers}{'content-length'}, length $large, 'and HEAD says how long it is');
   my $ascii = 'A0_-' . 'z' x 60;
   said($s, PUT => "/objects/$ascii", body('x', 'If-None-Match', '*'), 200, 'none', '', etag => '"1"');
-  for my $key ("${ascii}z", 'a.b', 'a%20b', '%C3%A9', 'a%2Fb') {
+  for my $key ("${ascii}z", 'a.b', 'a%20b', '%C3%A9') {
     said($s, GET => "/objects/$key", {}, 400, 'request', undef);
   }
+  # An encoded slash is refused before anybody asks whose path it is.
+  answer_is($s->http(GET => '/objects/a%2Fb'), 'an encoded slash', status => 400, error => 'request');
   $s->stop;
 };
 
@@ -162,8 +164,8 @@ subtest 'faults, fields and names' => sub {
   said($s, POST => '/inputs/set?value=11', {}, 422, 'clamp', $line);
   said($s, GET  => '/views/kept', {}, 200, 'none', '0.25');
   said($s, POST => '/inputs/cut?at=1', body('é'), 422, 'encoding', $line);
-  said($s, POST => '/inputs/often?times=4', {}, 422, 'limit', $line);
-  said($s, POST => '/inputs/often?times=3', {}, 200, 'none', '');
+  said($s, POST => '/inputs/often?times=3', {}, 422, 'limit', $line);
+  said($s, POST => '/inputs/often?times=2', {}, 200, 'none', '');
   said($s, POST => '/inputs/taken', {}, 409, 'exists', 'taken already');
   said($s, POST => '/inputs/gone', {}, 404, 'not_found', $line);
   said($s, POST => '/inputs/never', {}, 403, 'denied', 'not for you');
