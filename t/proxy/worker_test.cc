@@ -301,6 +301,31 @@ TEST_CASE("an idle connection keeps its own object alone: no request, no buffer,
   CHECK(h.counters.connections.get() == 250);
   CHECK(each < 1'500);
 }
+
+TEST_CASE("after a crowd of requests only a spare number of their objects is kept") {
+  Harness h;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 60; ++i) clients.push_back(h.connect());
+  const auto crowd = [&](int each) {
+    for (auto& c : clients)
+      for (int i = 0; i < each; ++i) c->send(kGet);
+    h.turns(8);
+    CHECK(h.lua.held.size() == 60u * static_cast<unsigned>(each));
+    while (!h.lua.held.empty()) h.lua.answer(200, std::string(1'000, 'x'));
+    for (int t = 0; t < 20; ++t) {
+      h.turns();
+      for (auto& c : clients) c->take();
+    }
+    CHECK(h.counters.active.get() == 0);
+  };
+  crowd(1);
+  const std::size_t before = mallinfo2().uordblks;
+  crowd(64);
+  const std::size_t kept = mallinfo2().uordblks - before;
+  CAPTURE(kept);
+  CHECK(kept < 5'000'000);   // 1,024 of 3,840
+  crowd(1);
+}
 #endif
 
 TEST_CASE("one port is listened on by every worker, and a second process is told that it is in use") {
