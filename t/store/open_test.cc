@@ -50,8 +50,15 @@ TEST_CASE("an empty folder becomes a store, a folder of other things does not") 
   CHECK(std::filesystem::exists(scratch / "photos/1.jpg"));
   std::ofstream(scratch / "file") << "x";
   CHECK(has(refusal(scratch / "file"), "is a file"));
-  CHECK(has(refusal(scratch / "no/such/parent"), "No such file"));
+  CHECK(has(refusal(scratch / "file/below"), "Not a directory"));
   CHECK(has(refusal(""), "is no name"));
+}
+
+TEST_CASE("the folders above a new store are made, for its user alone") {
+  Scratch scratch;
+  open_store(scratch / "above/it/s");
+  CHECK(mode(scratch / "above") == 0700);
+  CHECK(mode(scratch / "above/it/s") == 0700);
 }
 
 TEST_CASE("what a crash left of a creation is begun anew") {
