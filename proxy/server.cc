@@ -1,9 +1,9 @@
 #include "proxy/server.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
