@@ -140,6 +140,8 @@ bool read_values(lua_State* L, proxy::Response& out, std::string& why) {
 }  // namespace
 
 bool read_answer(lua_State* L, proxy::Response& out, std::string& why) {
+  // Four tell all there is to know, and leave room for what is looked at: a route may return thousands.
+  if (lua_gettop(L) > 4) lua_settop(L, 4);
   lua_checkstack(L, 12);
   if (read_values(L, out, why)) return true;
   out.reset();

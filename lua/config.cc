@@ -15,25 +15,23 @@ namespace sluice::lua {
 namespace {
 
 constexpr std::size_t kFileBytes = 16u << 20;
-// The config stage reads a file and no more; its limits are not the file's to set.
-constexpr std::uint64_t kConfigMemory = 512u << 20;
-constexpr std::uint32_t kConfigTimeMs = 30'000;
-
 class LuaConfig final : public proxy::Config {
  public:
-  LuaConfig(std::shared_ptr<const ConfigData> data, std::shared_ptr<Watchdog> watchdog, proxy::Log* log)
-      : data_(std::move(data)), watchdog_(std::move(watchdog)), log_(log) {}
+  LuaConfig(std::shared_ptr<const ConfigData> data, std::shared_ptr<Watchdog> watchdog, std::uint32_t load_time_ms,
+            proxy::Log* log)
+      : data_(std::move(data)), watchdog_(std::move(watchdog)), load_time_ms_(load_time_ms), log_(log) {}
   const proxy::Settings& settings() const override { return data_->settings; }
   const std::vector<proxy::StoreSpec>& stores() const override { return data_->stores; }
   bool has_routes() const override { return data_->has_routes; }
   Result<std::unique_ptr<proxy::RouteTable>, std::string> make_routes(std::shared_ptr<const proxy::StoreSet> stores,
                                                                       std::uint16_t worker) const override {
-    return make_route_table(data_, std::move(stores), worker, watchdog_, log_);
+    return make_route_table(data_, std::move(stores), worker, watchdog_, load_time_ms_, log_);
   }
 
  private:
   const std::shared_ptr<const ConfigData> data_;
   const std::shared_ptr<Watchdog> watchdog_;
+  const std::uint32_t load_time_ms_;
   proxy::Log* log_;
 };
 
@@ -53,7 +51,8 @@ std::optional<std::string> read_file(const std::string& path, std::string& text)
 
 class LuaConfigReader final : public proxy::ConfigReader {
  public:
-  explicit LuaConfigReader(proxy::Log* log) : watchdog_(std::make_shared<Watchdog>()), log_(log) {}
+  LuaConfigReader(proxy::Log* log, const LoadLimits& limits)
+      : watchdog_(std::make_shared<Watchdog>()), limits_(limits), log_(log) {}
 
   Result<std::shared_ptr<const proxy::Config>, std::string> read(const std::string& path) override {
     auto data = std::make_shared<ConfigData>();
@@ -65,11 +64,11 @@ class LuaConfigReader final : public proxy::ConfigReader {
 
     Draft draft;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
-    auto vm = Vm::make(kConfigMemory, false, watchdog_);
+    auto vm = Vm::make(limits_.memory_bytes, false, watchdog_);
     if (!vm) return path + ": " + vm.error();
-    (*vm)->set_time_limit(kConfigTimeMs);
+    (*vm)->set_time_limit(limits_.time_ms);
     lua_State* L = (*vm)->main();
-    open_sandbox(L, data->modules);
+    open_sandbox(L, data->modules, &data->modules);
     open_common(L, data->source, log_, nullptr);
     open_config_stage(L, draft);
     if (auto ran = run_file(**vm, *data); !ran) return ran.error();
@@ -81,20 +80,22 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
-    data->modules.sealed = true;
     data->settings = std::move(draft.settings);
     data->stores = std::move(draft.stores);
     data->pools = std::move(draft.pools);
-    return std::shared_ptr<const proxy::Config>(std::make_shared<LuaConfig>(std::move(data), watchdog_, log_));
+    return std::shared_ptr<const proxy::Config>(std::make_shared<LuaConfig>(std::move(data), watchdog_, limits_.time_ms, log_));
   }
 
  private:
   const std::shared_ptr<Watchdog> watchdog_;
+  const LoadLimits limits_;
   proxy::Log* log_;
 };
 
 }  // namespace
 
-std::unique_ptr<proxy::ConfigReader> make_config_reader(proxy::Log* log) { return std::make_unique<LuaConfigReader>(log); }
+std::unique_ptr<proxy::ConfigReader> make_config_reader(proxy::Log* log, const LoadLimits& limits) {
+  return std::make_unique<LuaConfigReader>(log, limits);
+}
 
 }  // namespace sluice::lua

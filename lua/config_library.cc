@@ -136,6 +136,9 @@ int store_or_raise(lua_State* L) {
   return raise(L, text_at(L, -1));
 }
 
+// What a double holds exactly.
+bool is_seed(double n) { return n >= 0 && n <= 9007199254740992.0 && n == static_cast<double>(static_cast<std::uint64_t>(n)); }
+
 // sluice.pool({stores}, {name=, seed=}): a description. Raises.
 int pool(lua_State* L) {
   Draft& d = draft(L, "pools");
@@ -150,10 +153,10 @@ int pool(lua_State* L) {
         const std::string_view field = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
         if (field == "name" && lua_type(L, -1) == LUA_TSTRING) {
           spec.name = text_at(L, -1);
-        } else if (field == "seed" && lua_type(L, -1) == LUA_TNUMBER && lua_tonumber(L, -1) >= 0) {
+        } else if (field == "seed" && lua_type(L, -1) == LUA_TNUMBER && is_seed(lua_tonumber(L, -1))) {
           spec.seed = static_cast<std::uint64_t>(lua_tonumber(L, -1));
         } else {
-          why = "a pool's options are `name` (a string) and `seed` (a number)";
+          why = "a pool's options are `name` (a string) and `seed` (a whole number from 0)";
         }
         lua_pop(L, 1);
       }

@@ -13,6 +13,9 @@ namespace {
 constexpr std::uint32_t kWaitTimer = 0, kDeadlineTimer = 1;
 // What one request may have left behind in its slot's pools of objects; more is given back.
 constexpr std::size_t kKeptObjects = 64;
+constexpr std::size_t kKeptBytes = 64 * 1024;
+// How many requests, and how many results, one request may have: each keeps its answer until the end.
+constexpr std::size_t kMostObjects = 65'536;
 
 std::string take_message(lua_State* L) {
   const char* text = lua_tostring(L, -1);
@@ -51,11 +54,14 @@ int Context::build_in_lua(lua_State* L) {
   Context& c = *static_cast<Context*>(lua_touserdata(L, 1));
   lua_settop(L, 0);
   c.renew_coroutine();
-  c.self_box_ = push_box(L, Kind::rctx, &c);
+  // A box is ours to write to only once the registry holds it: a refused reference leaves it to the collector.
+  Box* box = push_box(L, Kind::rctx, &c);
   lua_pushvalue(L, -1);
   c.self_ref_ = luaL_ref(L, LUA_REGISTRYINDEX);
-  c.request_.box = push_box(L, Kind::request, &c.request_);
+  c.self_box_ = box;
+  box = push_box(L, Kind::request, &c.request_);
   c.request_.ref = luaL_ref(L, LUA_REGISTRYINDEX);
+  c.request_.box = box;
   lua_rawgeti(L, LUA_REGISTRYINDEX, c.fgen_.generator());
   lua_insert(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c.fgen_.argument());
@@ -72,6 +78,7 @@ Result<void, std::string> Context::build() {
   if (!runtime_.vm->protect(&Context::build_in_lua, this)) return take_message(runtime_.vm->main());
   setup_requests_ = requests_used_;
   setup_responses_ = responses_used_;
+  for (auto& r : responses_) r->kept = true;
   phase_ = Phase::idle;
   return {};
 }
@@ -198,16 +205,23 @@ void Context::release() {
     q.ticket = {};
   }
   lua_State* L = runtime_.vm->main();
-  for (std::size_t i = setup_requests_; i < requests_used_; ++i) requests_[i]->alive = false;
+  // One large body must not keep its room for good.
+  const auto slim = [](std::string& body) {
+    if (body.capacity() > kKeptBytes) body = std::string();
+  };
+  for (std::size_t i = setup_requests_; i < requests_used_; ++i) {
+    requests_[i]->alive = false;
+    slim(requests_[i]->body);
+  }
   requests_used_ = setup_requests_;
   for (std::size_t i = setup_responses_; i < responses_used_; ++i) {
     ResponseObject& r = *responses_[i];
     r.alive = r.passed_on = r.owned = false;
     if (r.event) runtime_.services->recycle(std::move(r.event));
     r.response.reset();
+    slim(r.response.body.text);
   }
   responses_used_ = setup_responses_;
-  for (std::size_t i = 0; i < setup_responses_; ++i) responses_[i]->passed_on = false;
   const auto shrink = [L](auto& list, std::size_t kept) {
     while (list.size() > kept) {
       list.back()->box->object = nullptr;
@@ -365,6 +379,7 @@ Object* Context::take(lua_State* L, std::vector<std::unique_ptr<Object>>& list, 
   if (used == list.size()) {
     if (phase_ == Phase::setup && fgen_.objects() != 0 && requests_used_ + responses_used_ >= fgen_.objects())
       return nullptr;
+    if (used == kMostObjects) luaL_error(L, "more than %d results in one request", static_cast<int>(kMostObjects));
     // Lua's part first: it may raise, and then nothing of ours is half made.
     luaL_checkstack(L, 3, "too many values");
     Box* box = push_box(L, kind, nullptr);

@@ -86,6 +86,8 @@ class Context final : private proxy::Waiter {
   Fgen& fgen() { return fgen_; }
   Runtime& runtime() { return runtime_; }
   Phase phase() const { return phase_; }
+  // May it enqueue and wait now? Not while its queue is being sent: then callbacks and other routes run.
+  bool may_ask() const { return phase_ == Phase::running && !dispatching_; }
   lua_State* coroutine() const { return co_; }
   std::vector<QueueSlot>& queue() { return queue_; }
   RequestObject& request() { return request_; }
@@ -128,7 +130,7 @@ class Context final : private proxy::Waiter {
   std::uint32_t index_;
   Phase phase_ = Phase::setup;
   bool resume_asked_ = false;                    // by a callback
-  bool answering_ = false, gone_ = false;
+  bool answering_ = false, gone_ = false, dispatching_ = false;
   lua_State* co_ = nullptr;
   int co_ref_ = LUA_NOREF, function_ref_ = LUA_NOREF, self_ref_ = LUA_NOREF;
   Box* self_box_ = nullptr;

@@ -14,7 +14,7 @@ Context& self(lua_State* L) { return check_boxed<Context>(L, 1, Kind::rctx, "rct
 // The slot's own coroutine runs, or one that its route made.
 Context& running(lua_State* L, const char* method) {
   Context& c = self(L);
-  if (c.phase() != Phase::running)
+  if (!c.may_ask())
     luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
   return c;
 }
@@ -195,7 +195,7 @@ int handle_set_cb(lua_State* L) {
 
 Context& making(lua_State* L, const char* method) {
   Context& c = self(L);
-  if (c.phase() != Phase::running && c.phase() != Phase::setup)
+  if (!c.may_ask() && c.phase() != Phase::setup)
     luaL_error(L, "rctx:%s: only in the generator or while this slot's route runs", method);
   return c;
 }

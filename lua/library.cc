@@ -186,9 +186,9 @@ std::string_view line_text(std::string_view text, int line) {
 
 void push_core(lua_State* L) { lua_getfield(L, LUA_REGISTRYINDEX, kCore); }
 
-void set_functions(lua_State* L, const luaL_Reg* functions, void* upvalue) {
+void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue) {
   for (const luaL_Reg* f = functions; f->name != nullptr; ++f) {
-    lua_pushlightuserdata(L, upvalue);
+    push_pointer(L, upvalue);
     lua_pushcclosure(L, f->func, 1);
     lua_setfield(L, -2, f->name);
   }
@@ -205,11 +205,11 @@ void open_common(lua_State* L, const SourceText& source, proxy::Log* to, Runtime
   set_functions(L, kTime, runtime);
   open_json(L);
   lua_setglobal(L, "sluice");
-  lua_pushlightuserdata(L, to);
+  push_pointer(L, to);
   lua_pushcclosure(L, print, 1);
   lua_setglobal(L, "print");
   lua_newtable(L);
-  set_functions(L, kCoreFunctions, const_cast<SourceText*>(&source));
+  set_functions(L, kCoreFunctions, &source);
   lua_setfield(L, LUA_REGISTRYINDEX, kCore);
 }
 

@@ -34,7 +34,7 @@ void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const pro
 
 // Pushes the table `core`, made by open_common().
 void push_core(lua_State* L);
-void set_functions(lua_State* L, const luaL_Reg* functions, void* upvalue);   // into the table at the top
+void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue);   // into the table at the top
 
 Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target);
 

@@ -114,9 +114,11 @@ void Context::enqueue(lua_State* L, const RequestObject& request, std::uint32_t 
 }
 
 void Context::dispatch() {
-  // Callbacks run in here, and child routes; neither can enqueue, so the order stands still.
+  // Callbacks run in here, and child routes; neither can enqueue (may_ask), so the order stands still.
+  dispatching_ = true;
   for (std::size_t i = 0; i < order_.size(); ++i) send(order_[i]);
   order_.clear();
+  dispatching_ = false;
 }
 
 void Context::send(std::uint32_t index) {

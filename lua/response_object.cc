@@ -7,6 +7,10 @@
 namespace sluice::lua {
 
 void ResponseObject::pass_on(proxy::Response& out) {
+  if (kept) {
+    out = response;
+    return;
+  }
   passed_on = true;
   if (event) proxy::respond(out, event->answer);
   else std::swap(out, response);

@@ -23,6 +23,7 @@ inline Class class_of(std::uint16_t status) {
 struct ResponseObject {
   bool alive = false;
   bool owned = false;
+  bool kept = false;                  // made by the generator: every request of the slot may return it
   bool passed_on = false;             // its body has gone to the client
   proxy::EventPtr event;              // of a store; nullptr: `response` holds it
   proxy::Response response;
@@ -33,7 +34,7 @@ struct ResponseObject {
 
   std::uint16_t status() const { return event ? event->answer.status : response.status; }
   const proxy::Body& body() const { return event ? event->answer.body : response.body; }
-  // Moves the answer into `out`, which is reset.
+  // Moves the answer into `out`, which is reset; of a kept one it copies.
   void pass_on(proxy::Response& out);
 };
 

@@ -130,6 +130,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
                                                                          std::shared_ptr<const proxy::StoreSet> stores,
                                                                          std::uint16_t worker,
                                                                          std::shared_ptr<Watchdog> watchdog,
+                                                                         std::uint32_t load_time_ms,
                                                                          proxy::Log* log) {
   const ConfigData& data = *config;
   auto table = std::make_unique<LuaRouteTable>(config, log);
@@ -137,9 +138,9 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   Result<std::unique_ptr<Vm>, std::string> vm = Vm::make(data.settings.lua_memory_bytes, data.settings.lua_jit, std::move(watchdog));
   if (!vm) return data.path + ": " + vm.error();
   runtime.vm = std::move(*vm);
-  runtime.vm->set_time_limit(data.settings.lua_time_ms);
+  runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
-  open_sandbox(L, const_cast<Sources&>(data.modules));
+  open_sandbox(L, data.modules, nullptr);
   open_common(L, data.source, log, &runtime);
   runtime.callbacks = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);   // for as long as the VM
@@ -162,6 +163,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.sealed = true;
   table->note_hooks();
   runtime.vm->collect_all();
+  runtime.vm->set_time_limit(data.settings.lua_time_ms);
   return std::unique_ptr<proxy::RouteTable>(std::move(table));
 }
 

@@ -10,13 +10,14 @@
 
 namespace sluice::lua {
 
-// Runs the config's second stage in a fresh VM.
+// Runs the config's second stage in a fresh VM. Units: load_time_ms for each of its calls; `lua_time_limit` is of requests.
 // Errors: "FILE:LINE: sentence".
 // Thread: control.
 Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::shared_ptr<const ConfigData> config,
                                                                          std::shared_ptr<const proxy::StoreSet> stores,
                                                                          std::uint16_t worker,
                                                                          std::shared_ptr<Watchdog> watchdog,
+                                                                         std::uint32_t load_time_ms,
                                                                          proxy::Log* log);
 
 }  // namespace sluice::lua

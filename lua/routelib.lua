@@ -89,8 +89,8 @@ declaration("pools", function(t, at)
     if type(spec.stores) ~= "table" or #spec.stores == 0 then
       fail(at, name, "pool `" .. name .. "` needs stores = { \"NAME\", ... }, at least one")
     end
-    if spec.seed ~= nil and (type(spec.seed) ~= "number" or spec.seed < 0) then
-      fail(at, "seed", "pool `" .. name .. "`: seed is a number from 0")
+    if spec.seed ~= nil and not (type(spec.seed) == "number" and spec.seed >= 0 and spec.seed <= 2 ^ 53 and spec.seed % 1 == 0) then
+      fail(at, "seed", "pool `" .. name .. "`: seed is a whole number from 0")
     end
     declared.pools[name] = { at = at, stores = spec.stores, seed = spec.seed }
   end

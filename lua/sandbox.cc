@@ -65,7 +65,8 @@ std::optional<std::string> read_file(const std::string& path) {
   return text;
 }
 
-// require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded.
+// require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded, 3: Sources to read files
+// into, or null.
 int require(lua_State* L) {
   std::size_t n = 0;
   const char* raw = luaL_checklstring(L, 1, &n);
@@ -73,7 +74,8 @@ int require(lua_State* L) {
   lua_rawget(L, lua_upvalueindex(2));
   if (!lua_isnil(L, -1)) return 1;
   lua_pop(L, 1);
-  Sources& sources = *static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
+  const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
+  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(3)));
   const std::string_view module(raw, n);
   for (const char c : module)
     if (!(c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
@@ -84,17 +86,17 @@ int require(lua_State* L) {
   {
     const std::string key(module);
     auto at = sources.text.find(key);
-    if (at == sources.text.end() && !sources.sealed && !sources.folder.empty()) {
+    if (at == sources.text.end() && read && !sources.folder.empty()) {
       std::string path = sources.folder;
       for (const char c : module) path += c == '.' ? '/' : c;
       path += ".lua";
-      if (std::optional<std::string> found = read_file(path)) at = sources.text.emplace(key, std::move(*found)).first;
+      if (std::optional<std::string> found = read_file(path)) at = read->text.emplace(key, std::move(*found)).first;
     }
     if (at != sources.text.end()) text = &at->second;
   }
   if (text == nullptr)
-    return luaL_error(L, sources.sealed ? "require: '%s' was not required while the config was read, and routes read no files"
-                                        : "require: no file '%s.lua' beside the config (dots stand for folders)", raw);
+    return luaL_error(L, read ? "require: no file '%s.lua' beside the config (dots stand for folders)"
+                              : "require: '%s' was not required while the config was read, and routes read no files", raw);
   lua_pushfstring(L, "@%s.lua", raw);
   if (luaL_loadbufferx(L, text->data(), text->size(), lua_tostring(L, -1), "t") != LUA_OK) return lua_error(L);
   lua_pushvalue(L, 1);
@@ -124,7 +126,7 @@ bool is_route_coroutine(lua_State* L) {
   return is;
 }
 
-void open_sandbox(lua_State* L, Sources& sources) {
+void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
   open_library(L, luaopen_base, "");
   open_library(L, luaopen_table, LUA_TABLIBNAME);
   open_library(L, luaopen_string, LUA_STRLIBNAME);
@@ -141,7 +143,7 @@ void open_sandbox(lua_State* L, Sources& sources) {
   lua_setfield(L, -3, "traceback");
   lua_pop(L, 1);
   lua_setglobal(L, "debug");
-  for (const char* gone : {"dofile", "loadfile", "newproxy", "jit", "module", "gcinfo", "require", "package", "io"}) {
+  for (const char* gone : {"dofile", "loadfile", "newproxy", "getfenv", "setfenv", "jit", "module", "gcinfo", "require", "package", "io"}) {
     lua_pushnil(L);
     lua_setglobal(L, gone);
   }
@@ -164,9 +166,10 @@ void open_sandbox(lua_State* L, Sources& sources) {
   lua_setmetatable(L, -2);
   lua_setfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
 
-  lua_pushlightuserdata(L, &sources);
+  push_pointer(L, &sources);
   lua_newtable(L);
-  lua_pushcclosure(L, require, 2);
+  push_pointer(L, read);
+  lua_pushcclosure(L, require, 3);
   lua_setglobal(L, "require");
 }
 

@@ -2,7 +2,7 @@
 //
 // There: base, string, table, math, bit, coroutine, os.time/date/clock/difftime/getenv, debug.traceback, require of Lua
 // files beside the config (as they were when the generation was read). Gone: io, os.execute/exit/remove/..., package,
-// ffi, jit, the rest of debug, dofile, loadfile, newproxy, string.dump, bytecode.
+// ffi, jit, the rest of debug, dofile, loadfile, newproxy, getfenv, setfenv, string.dump, bytecode.
 #pragma once
 #include <map>
 #include <string>
@@ -16,14 +16,14 @@ namespace sluice::lua {
 struct Sources {
   std::string folder;                         // of the config file, with its slash; empty: no require()
   std::map<std::string, std::string> text;
-  bool sealed = false;                        // no more is read from disk
 };
 
 // The registry's table of the coroutines that routes run in: a yield there is an error.
 inline constexpr const char* kRouteCoroutines = "sluice.route_coroutines";
 bool is_route_coroutine(lua_State* L);
 
-// Opens what is allowed. `sources` must outlive the VM.
-void open_sandbox(lua_State* L, Sources& sources);
+// Opens what is allowed. require() finds what is in `sources`; with `read`, which is then the same, it reads files into it.
+// Life: both outlive the VM.
+void open_sandbox(lua_State* L, const Sources& sources, Sources* read);
 
 }  // namespace sluice::lua

@@ -75,7 +75,7 @@ int shorthand(lua_State* L) {
   const bool waits = lua_toboolean(L, lua_upvalueindex(2)) != 0;
   const char* method = lua_tostring(L, lua_upvalueindex(3));
   Context& c = check_boxed<Context>(L, 1, Kind::rctx, "rctx");
-  if (c.phase() != Phase::running) luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
+  if (!c.may_ask()) luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
   if (waits && c.coroutine() != L)
     luaL_error(L, "rctx:%s: a wait inside a coroutine of your own would return to that one's resume", method);
   const int at = lua_type(L, 2) == LUA_TNUMBER ? c.fgen().handle_index(lua_tonumber(L, 2)) : -1;

@@ -31,6 +31,8 @@ class StackGuard {
 };
 
 inline void push(lua_State* L, std::string_view text) { lua_pushlstring(L, text.data(), text.size()); }
+// A light userdata. Lua has no const: who reads it back says again whether what it points at may be written to.
+inline void push_pointer(lua_State* L, const void* p) { lua_pushlightuserdata(L, const_cast<void*>(p)); }
 // Life: of the string in its stack place. Only for values that are strings already.
 inline std::string_view text_at(lua_State* L, int index) {
   std::size_t n = 0;

@@ -68,6 +68,7 @@ void SubExchange::send(Context& parent, std::uint32_t index, proxy::Route& route
   route_ = &route;
   behind_write_ = behind_write;
   route_slot = 0;
+  runtime_.services->keep();
   route.start(*this, match_, *runtime_.services);
 }
 
@@ -86,6 +87,7 @@ void SubExchange::answer(proxy::Response& response) {
   recycle();
   if (parent) parent->sub_answered(index, response);
   response.reset();
+  runtime_.services->let_go();
 }
 
 void SubExchange::hold_writes(bool held) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lua/box.h"
+#include "lua/fields.h"
 
 namespace sluice::lua {
 namespace {
@@ -46,7 +47,8 @@ bool read_at(lua_State* L, int index, Value& out, std::string& why, std::string&
         if (lua_type(L, -2) == LUA_TSTRING) {
           path.append(".").append(text_at(L, -2).substr(0, 60));
         } else if (lua_type(L, -2) == LUA_TNUMBER) {
-          path += "[" + std::to_string(static_cast<long long>(lua_tonumber(L, -2))) + "]";
+          char number[40];
+          path.append("[").append(field_value(L, -2, number).value_or("a number")).append("]");
         } else {
           why = path + " has a key that is a " + luaL_typename(L, -2) + ", which cannot be copied to the workers";
           lua_pop(L, 2);

@@ -39,7 +39,7 @@ void check_ready(lua_State* L, const Fgen& f, const char* what) {
 }
 
 // Of a store, a pool, a route or a ready generator; raises for others.
-const Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what) {
+Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what) {
   if (auto* target = find_boxed<Target>(L, index, Kind::target)) return target;
   if (auto* fgen = find_boxed<Fgen>(L, index, Kind::fgen)) {
     check_ready(L, *fgen, what);
@@ -132,8 +132,8 @@ int wrap(lua_State* L) {
 }
 
 // What answers requests: a route or routes by method. A store or pool does by the module interface.
-const Target* answering(lua_State* L, Runtime& runtime, int index, const char* what) {
-  const Target* target = target_at(L, runtime, index, what);
+Target* answering(lua_State* L, Runtime& runtime, int index, const char* what) {
+  Target* target = target_at(L, runtime, index, what);
   if (target->kind == Target::Kind::route || target->kind == Target::Kind::methods) return target;
   auto route = target->store ? std::make_unique<proxy::ModuleRoute>(target->store)
                              : std::make_unique<proxy::ModuleRoute>(target->pool);
@@ -163,8 +163,7 @@ int null_route(lua_State* L) {
 
 int direct(lua_State* L) {
   Runtime& runtime = building(L, "routes");
-  const Target* target = answering(L, runtime, 1, "route_direct");
-  push_box(L, Kind::target, const_cast<Target*>(target));
+  push_box(L, Kind::target, answering(L, runtime, 1, "route_direct"));
   return 1;
 }
 
@@ -236,8 +235,7 @@ int router_new(lua_State* L) {
   runtime.routers.push_back(std::make_unique<proxy::Router>());
   proxy::Router& router = *runtime.routers.back();
   bool some = false;
-  std::string* why = &runtime.path;   // scratch that outlives a raised error
-  why->clear();
+  std::string why;
   lua_getfield(L, 1, "map");
   if (!lua_isnil(L, 2)) {
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -252,7 +250,7 @@ int router_new(lua_State* L) {
         lua_call(L, 1, 1);
       }
       const Target* to = answering(L, runtime, lua_gettop(L), "sluice.router_new");
-      if (!add_route(router, text_at(L, -2), *to, *why)) return luaL_error(L, "%s", why->c_str());
+      if (!add_route(router, text_at(L, -2), *to, why)) return luaL_error(L, "%s", why.c_str());
       some = true;
       lua_pop(L, 1);
     }
@@ -300,16 +298,6 @@ int attach(lua_State* L) {
   return 0;
 }
 
-}  // namespace
-
-Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target) {
-  runtime.targets.push_back(std::move(target));
-  push_box(L, Kind::target, runtime.targets.back().get());
-  return runtime.targets.back().get();
-}
-
-namespace {
-
 // core.stores(): the module interface of all stores.
 int stores_route(lua_State* L) {
   Runtime& runtime = building(L, "routes");
@@ -318,6 +306,12 @@ int stores_route(lua_State* L) {
 }
 
 }  // namespace
+
+Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target) {
+  runtime.targets.push_back(std::move(target));
+  push_box(L, Kind::target, runtime.targets.back().get());
+  return runtime.targets.back().get();
+}
 
 void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores) {
   const StackGuard guard(L);

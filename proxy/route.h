@@ -38,6 +38,11 @@ class Services {
   virtual Ticket submit(EventPtr event, Waiter* waiter, std::uint32_t tag) = 0;
   virtual void forget(const Ticket& ticket) = 0;
 
+  // For what goes on behind an answer with no event under way, such as a route inside another that sleeps: keeps the
+  // generation, and a drain waiting. One let_go() for each keep().
+  virtual void keep() {}
+  virtual void let_go() {}
+
   virtual TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) = 0;   // 0: the next turn
   virtual void stop_timer(TimerId& id) = 0;     // also good for one that has fired
 

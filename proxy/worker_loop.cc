@@ -234,7 +234,8 @@ void WorkerLoop::end_turn() {
     }
   if (dirty_.empty()) closed_.clear();
   retire();
-  if (draining_ && !drained_ && !first_connection_ && counters_.active.get() == 0 && outstanding_ == 0) {
+  if (draining_ && !drained_ && !first_connection_ && counters_.active.get() == 0 && outstanding_ == 0 &&
+      current().users == 0 && lives_.size() == 1) {
     drained_ = true;
     News news;
     news.kind = News::Kind::drained;

@@ -26,6 +26,8 @@ class LiveGeneration final : public Services {
   void recycle(EventPtr event) override;
   Ticket submit(EventPtr event, Waiter* waiter, std::uint32_t tag) override;
   void forget(const Ticket& ticket) override;
+  void keep() override { ++users; }
+  void let_go() override { --users; }
   TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) override;
   void stop_timer(TimerId& id) override;
   std::uint64_t monotonic_us() override;
@@ -35,7 +37,7 @@ class LiveGeneration final : public Services {
   const Settings& settings() override { return *generation.settings; }
 
   Generation generation;
-  std::uint64_t users = 0;          // exchanges and tickets
+  std::uint64_t users = 0;          // exchanges, tickets and what keep() holds
 
  private:
   WorkerLoop& worker_;

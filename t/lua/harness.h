@@ -85,6 +85,8 @@ class TestServices final : public Services, public Engine {
     return {static_cast<std::uint32_t>(sent.size() - 1), 1, tag};
   }
   void forget(const Ticket& t) override { sent.at(t.slot).forgotten = true; }
+  void keep() override { ++kept; }
+  void let_go() override { --kept; }
   TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) override {
     timers.emplace(++last_timer_, Timer{now_us + delay_us, waiter, tag});
     return {last_timer_, 1};
@@ -159,7 +161,7 @@ class TestServices final : public Services, public Engine {
   }
 
   bool evaluates = false;
-  int evaluated = 0, made = 0;
+  int evaluated = 0, made = 0, kept = 0;
   Answerer answerer;
   std::uint64_t now_us = 1'000'000;
   std::vector<Sent> sent;
@@ -269,7 +271,10 @@ struct World {
     table = std::move(*made);
     table->attach(services);
   }
-  ~World() { CHECK(table->slots_in_use() == 0); }
+  ~World() {
+    CHECK(table->slots_in_use() == 0);
+    CHECK(services.kept == 0);
+  }
 
   // Starts a request; it may be answered on return.
   std::unique_ptr<TestExchange> begin(Method method, std::string path, std::string body = "") {
