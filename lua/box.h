@@ -19,8 +19,9 @@ struct Box {
 
 // nullptr when the value there is something else.
 inline Box* box_at(lua_State* L, int index) {
-  if (lua_type(L, index) != LUA_TUSERDATA || lua_objlen(L, index) != sizeof(Box)) return nullptr;
-  return static_cast<Box*>(lua_touserdata(L, index));
+  // Null for what is no userdata; a light one has no size.
+  void* const at = lua_touserdata(L, index);
+  return at != nullptr && lua_objlen(L, index) == sizeof(Box) ? static_cast<Box*>(at) : nullptr;
 }
 template <class T>
 T* find_boxed(lua_State* L, int index, Kind kind) {

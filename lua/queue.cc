@@ -167,7 +167,7 @@ void Context::sub_answered(std::uint32_t index, proxy::Response& response) {
   SLUICE_ASSERT(q.state == QueueSlot::State::in_flight);
   q.sub = nullptr;
   --in_flight_;
-  std::swap(q.result->response, response);
+  swap(q.result->response, response);
   complete(index);
   resume_if_due();
 }

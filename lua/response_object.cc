@@ -13,7 +13,7 @@ void ResponseObject::pass_on(proxy::Response& out) {
   }
   passed_on = true;
   if (event) proxy::respond(out, event->answer);
-  else std::swap(out, response);
+  else swap(out, response);
 }
 
 bool append_header(std::string& lines, std::string_view name, std::string_view value) {

@@ -3,7 +3,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lua/context.h"
 #include "lua/fields.h"
@@ -18,8 +20,7 @@ struct Asked {
   proxy::Method method = proxy::Method::get;
   std::string_view folder;                     // "/views/"
   std::string_view name;
-  std::array<proxy::Parameter, kFields> fields;
-  std::size_t field_count = 0;
+  std::vector<proxy::Parameter>* fields = nullptr;   // the runtime's, made empty; nullptr: none
   std::array<std::array<char, 40>, kFields> numbers;
   proxy::Header condition;                     // no name: none
   std::array<char, 32> revision;
@@ -28,20 +29,22 @@ struct Asked {
 };
 
 // {name = value}, by name: a table has no order, and a pool's choice must not depend on chance.
-void read_fields(lua_State* L, int index, Asked& a, const char* method) {
+void read_fields(lua_State* L, int index, Asked& a, std::vector<proxy::Parameter>& fields, const char* method) {
   if (lua_isnoneornil(L, index)) return;
+  fields.clear();
+  a.fields = &fields;
   if (!lua_istable(L, index)) luaL_error(L, "rctx:%s: fields are a table, got %s", method, luaL_typename(L, index));
   lua_pushnil(L);
   while (lua_next(L, index) != 0) {
     if (lua_type(L, -2) != LUA_TSTRING) luaL_error(L, "rctx:%s: the name of a field is a string", method);
-    if (a.field_count == kFields) luaL_error(L, "rctx:%s: more than %d fields", method, static_cast<int>(kFields));
-    const auto value = field_value(L, -1, a.numbers[a.field_count].data());
+    if (fields.size() == kFields) luaL_error(L, "rctx:%s: more than %d fields", method, static_cast<int>(kFields));
+    const auto value = field_value(L, -1, a.numbers[fields.size()].data());
     if (!value)
       luaL_error(L, "rctx:%s: field '%s' is neither a string, a finite number nor a boolean", method, lua_tostring(L, -2));
-    a.fields[a.field_count++] = {text_at(L, -2), *value};
+    fields.push_back({text_at(L, -2), *value});
     lua_pop(L, 1);
   }
-  std::sort(a.fields.begin(), a.fields.begin() + static_cast<std::ptrdiff_t>(a.field_count),
+  std::sort(fields.begin(), fields.end(),
             [](const proxy::Parameter& x, const proxy::Parameter& y) { return x.name < y.name; });
 }
 
@@ -69,11 +72,8 @@ std::string_view string_arg(lua_State* L, int index, const char* method, const c
 
 enum class Which : std::uint8_t { get, put, del, view, post };
 
-// upvalue 1: Which; upvalue 2: whether it waits. The arguments: rctx, handle, name, then each form's own, then a timeout.
-int shorthand(lua_State* L) {
-  const auto which = static_cast<Which>(lua_tointeger(L, lua_upvalueindex(1)));
-  const bool waits = lua_toboolean(L, lua_upvalueindex(2)) != 0;
-  const char* method = lua_tostring(L, lua_upvalueindex(3));
+// The arguments: rctx, handle, name, then each form's own, then a timeout.
+int shorthand(lua_State* L, Which which, bool waits, const char* method) {
   Context& c = check_boxed<Context>(L, 1, Kind::rctx, "rctx");
   if (!c.may_ask()) luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
   if (waits && c.coroutine() != L)
@@ -92,13 +92,13 @@ int shorthand(lua_State* L) {
       break;
     case Which::view:
       a.folder = "/views/";
-      read_fields(L, 4, a, method);
+      read_fields(L, 4, a, c.runtime().query, method);
       timeout_at = 5;
       break;
     case Which::post:
       a.method = proxy::Method::post;
       a.folder = "/inputs/";
-      read_fields(L, 4, a, method);
+      read_fields(L, 4, a, c.runtime().query, method);
       if (!lua_isnoneornil(L, 5)) {
         a.body = string_arg(L, 5, method, "the body");
         a.has_body = true;
@@ -133,7 +133,8 @@ int shorthand(lua_State* L) {
     RequestObject* r = c.take_request(L);
     r->method = a.method;
     r->path.assign(a.folder).append(a.name);
-    for (std::size_t i = 0; i < a.field_count; ++i) r->set_query(a.fields[i].name, a.fields[i].value);
+    if (a.fields)
+      for (const proxy::Parameter& p : *a.fields) r->set_query(p.name, p.value);
     if (!a.condition.name.empty()) r->set_header(a.condition.name, a.condition.value);
     r->has_body = a.has_body;
     r->body.assign(a.body);
@@ -149,7 +150,7 @@ int shorthand(lua_State* L) {
       std::string& path = c.runtime().path;
       path.assign(a.folder).append(a.name);
       c.enqueue_module(L,
-                       {.method = a.method, .path = path, .query = {a.fields.data(), a.field_count},
+                       {.method = a.method, .path = path, .query = a.fields ? std::span<const proxy::Parameter>(*a.fields) : std::span<const proxy::Parameter>(),
                         .headers = {&a.condition, a.condition.name.empty() ? std::size_t{0} : std::size_t{1}},
                         .body = &body, .has_length = true},
                        {}, index);
@@ -164,29 +165,32 @@ int shorthand(lua_State* L) {
   return lua_yield(L, 0);
 }
 
+constexpr const char* kMethods[][2] = {{"get", "get_and_wait"}, {"put", "put_and_wait"}, {"delete", "delete_and_wait"},
+                                      {"view", "view_and_wait"}, {"post", "post_and_wait"}};   // by Which, by waiting
+
+// A function of its own for each form: what it is needs no look at an upvalue.
+template <Which which, bool waits>
+int form(lua_State* L) {
+  return shorthand(L, which, waits, kMethods[static_cast<std::size_t>(which)][waits]);
+}
+
+template <Which... which>
+void add_forms(lua_State* L) {
+  const auto add = [L](Which w, bool waits, lua_CFunction f) {
+    lua_pushcfunction(L, f);
+    lua_setfield(L, -2, kMethods[static_cast<std::size_t>(w)][waits]);
+  };
+  (add(which, false, form<which, false>), ...);
+  (add(which, true, form<which, true>), ...);
+}
+
 }  // namespace
 
 void register_shorthands(lua_State* L) {
-  struct Form {
-    Which which;
-    const char* method;
-    const char* waiting;
-  };
-  static constexpr Form kForms[] = {{Which::get, "get", "get_and_wait"}, {Which::put, "put", "put_and_wait"},
-                                    {Which::del, "delete", "delete_and_wait"}, {Which::view, "view", "view_and_wait"},
-                                    {Which::post, "post", "post_and_wait"}};
   const StackGuard guard(L);
   lua_rawgeti(L, LUA_REGISTRYINDEX, static_cast<int>(Kind::rctx));
   lua_getfield(L, -1, "__index");
-  for (const Form& f : kForms)
-    for (const bool waits : {false, true}) {
-      const char* method = waits ? f.waiting : f.method;
-      lua_pushinteger(L, static_cast<lua_Integer>(f.which));
-      lua_pushboolean(L, waits);
-      lua_pushstring(L, method);
-      lua_pushcclosure(L, shorthand, 3);
-      lua_setfield(L, -2, method);
-    }
+  add_forms<Which::get, Which::put, Which::del, Which::view, Which::post>(L);
 }
 
 }  // namespace sluice::lua

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "proxy/buffer.h"
@@ -46,6 +47,17 @@ struct Body {
     if (pieces.capacity() > kBodyKept / sizeof(std::string_view)) std::vector<std::string_view>().swap(pieces);
     else pieces.clear();
     loan.reset();
+  }
+  // Three moves of the whole would touch every member thrice; most are empty most of the time.
+  friend void swap(Body& a, Body& b) noexcept {
+    a.text.swap(b.text);
+    if (a.buffer || b.buffer) std::swap(a.buffer, b.buffer);
+    std::swap(a.buffer_at, b.buffer_at);
+    std::swap(a.buffer_size, b.buffer_size);
+    if (a.loan || b.loan) {
+      a.loan.swap(b.loan);
+      a.pieces.swap(b.pieces);
+    }
   }
 };
 

@@ -26,7 +26,7 @@ void ConnectionExchange::answer(Response& given) {
     if (!connection) worker_.give_back(*this);
     return;
   }
-  std::swap(response, given);
+  swap(response, given);
   given.reset();
   // What is no final status would break the framing of everything behind it.
   if (response.status < 200 || response.status > 599)

@@ -32,11 +32,35 @@ bool is_token(std::string_view s) {
   return !s.empty();
 }
 
+constexpr std::array<bool, 256> host_table() {
+  std::array<bool, 256> t{};
+  for (std::size_t c = 0x21; c < 0x7f; ++c) t[c] = true;
+  for (const char c : std::string_view(",/@#?\\\"<>")) t[static_cast<unsigned char>(c)] = false;
+  return t;
+}
+constexpr auto kHost = host_table();
+
 bool is_host(std::string_view s) {
   for (const char c : s)
-    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f ||
-        std::string_view(",/@#?\\\"<>").find(c) != std::string_view::npos)
-      return false;
+    if (!kHost[static_cast<unsigned char>(c)]) return false;
+  return true;
+}
+
+// What a field's value may hold: all but control bytes, the tab apart.
+bool is_field_value(std::string_view s) {
+  std::size_t i = 0;
+  for (; i + 8 <= s.size(); i += 8) {
+    std::uint64_t w = 0;
+    std::memcpy(&w, s.data() + i, sizeof w);
+    constexpr std::uint64_t ones = 0x0101010101010101, high = ones * 0x80;
+    const std::uint64_t below = (w - ones * 0x20) & ~w & high;   // some byte is under 0x20
+    const std::uint64_t del = w ^ (ones * 0x7f);
+    if (below | ((del - ones) & ~del & high)) break;             // that may be a tab: look at each
+  }
+  for (; i < s.size(); ++i) {
+    const auto c = static_cast<unsigned char>(s[i]);
+    if ((c < 0x20 && c != '\t') || c == 0x7f) return false;
+  }
   return true;
 }
 
@@ -105,9 +129,6 @@ constinit const llhttp_settings_t HttpParser::kCallbacks = [] {
 }();
 
 void HttpParser::begin(RequestSlot& slot, const Settings& limits, Budget* budget) {
-  // A new message, a new parser: nothing of the last one's connection handling is left in it.
-  llhttp_init(&llhttp_, HTTP_REQUEST, &kCallbacks);
-  llhttp_.data = this;
   slot_ = &slot;
   limits_ = &limits;
   budget_ = budget;
@@ -121,7 +142,7 @@ void HttpParser::begin(RequestSlot& slot, const Settings& limits, Budget* budget
   coding_known_ = true;
   close_ = keep_ = keep_alive_ = false;
   expects_ = expects_other_ = bad_host_ = bad_length_ = false;
-  body_started_ = dropping_ = message_done_ = false;
+  body_started_ = dropping_ = message_done_ = plain_ = false;
 }
 
 std::size_t HttpParser::feed(std::string_view bytes) {
@@ -157,6 +178,11 @@ void HttpParser::keep(const char* bytes, std::size_t size) {
 
 bool HttpParser::execute(std::uint32_t end) {
   if (end == fed_) return true;
+  if (fed_ == 0) {
+    // A new message, a new parser: nothing of the last one's connection handling is left in it.
+    llhttp_init(&llhttp_, HTTP_REQUEST, &kCallbacks);
+    llhttp_.data = this;
+  }
   const llhttp_errno_t e = llhttp_execute(&llhttp_, slot_->head.get() + fed_, end - fed_);
   fed_ = end;
   if (e == HPE_OK || e == HPE_PAUSED) return true;
@@ -201,7 +227,13 @@ std::size_t HttpParser::feed_head(std::string_view bytes) {
     const std::string_view line(slot_->head.get() + line_at_, slot_->head_size - line_at_);
     const bool first = line_at_ == 0;
     if (!first && line == "\r\n") {
-      if (execute(slot_->head_size)) head_done();
+      // A plain head of lines that passed every check of ours is one that llhttp would pass too; only a chunked body
+      // needs it to have seen the head.
+      if (plain_ && codings_ == 0) head_done();
+      else if (execute(slot_->head_size)) {
+        if (llhttp_.method > HTTP_UNLINK) refuse(501, Errc::method, "the method is unknown to HTTP");
+        else head_done();
+      }
       return at;
     }
     if (!check_line_end(line) || !(first ? request_line(line.substr(0, line.size() - 2)) : header_line(line))) {
@@ -213,7 +245,7 @@ std::size_t HttpParser::feed_head(std::string_view bytes) {
     }
     line_at_ = slot_->head_size;
   }
-  execute(line_at_);
+  if (!plain_) execute(line_at_);
   return at;
 }
 
@@ -249,6 +281,7 @@ bool HttpParser::request_line(std::string_view line) {
   r.method = method_of(r.method_text);
   // The target of CONNECT is no path, and what follows it no HTTP.
   if (r.method == Method::connect) return refuse(501, Errc::method, "CONNECT is not served"), false;
+  plain_ = r.method != Method::other && r.target.front() == '/' && r.target.find('#') == r.target.npos;
   return true;
 }
 
@@ -260,9 +293,8 @@ bool HttpParser::header_line(std::string_view line) {
     return refuse(400, Errc::request, "a header line without a proper field name"), false;
   const std::string_view field = line.substr(0, colon);
   const std::string_view value = trim(line.substr(colon + 1));
-  for (const char c : value)
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f)
-      return refuse(400, Errc::request, "a control byte in a header"), false;
+  plain_ &= line.back() != '\t';   // llhttp takes no tab behind a Content-Length
+  if (!is_field_value(value)) return refuse(400, Errc::request, "a control byte in a header"), false;
   if (stage_ == Stage::trailer) {
     if (++trailers_ > limits_->header_count) return refuse(431, Errc::headers, "too many trailer fields"), false;
     if (same_text(field, "content-length") || same_text(field, "transfer-encoding") || same_text(field, "host"))
@@ -315,7 +347,6 @@ void HttpParser::note_header(std::string_view field, std::string_view value) {
 
 void HttpParser::head_done() {
   Request& r = slot_->request;
-  if (llhttp_.method > HTTP_UNLINK) return refuse(501, Errc::method, "the method is unknown to HTTP");
   if (hosts_ > 1) return refuse(400, Errc::request, "more than one Host");
   if (hosts_ == 0 && r.minor == 1) return refuse(400, Errc::request, "Host is missing");
   if (bad_host_) return refuse(400, Errc::request, "Host is malformed");

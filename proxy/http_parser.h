@@ -1,7 +1,9 @@
 // A push parser: bytes in pieces of any size, one HTTP/1 request or one refusal out.
 //
-// llhttp (strict) reads heads and chunks; around it stand the checks that it leaves open. Heads go to it in whole lines
-// and every limit counts bytes from the head's start, so the outcome never depends on where the pieces were cut.
+// llhttp (strict) reads heads and chunks; around it stand the checks that it leaves open. Our checks of a plain head (a
+// common method, a path as target, no transfer coding) leave it nothing to refuse, so such heads do not go to it at all.
+// Others go in whole lines, and every limit counts bytes from the head's start, so the outcome never depends on where
+// the pieces were cut.
 #pragma once
 #include <llhttp/llhttp.h>
 
@@ -102,6 +104,7 @@ class HttpParser {
   bool close_ = false, keep_ = false, keep_alive_ = false;
   bool expects_ = false, expects_other_ = false, bad_host_ = false, bad_length_ = false;
   bool body_started_ = false, dropping_ = false, message_done_ = false;
+  bool plain_ = false;               // the request line is of a kind that needs no llhttp
 };
 
 }  // namespace sluice::proxy

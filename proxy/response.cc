@@ -93,7 +93,7 @@ void respond(Response& out, Answer& answer) {
                           : 0;
   // An empty reply has a type as well (a document of no bytes is one); 204 has no content to be of any.
   out.content_type = answer.status == 204 ? std::string_view() : text_of(answer.type);
-  std::swap(out.body, answer.body);
+  swap(out.body, answer.body);
   answer.body.reset();
 }
 

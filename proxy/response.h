@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "proxy/body.h"
 #include "proxy/event.h"
@@ -24,6 +25,18 @@ struct Response {
   std::string headers;
   Body body;
   void reset();
+  friend void swap(Response& a, Response& b) noexcept {
+    std::swap(a.status, b.status);
+    std::swap(a.error, b.error);
+    std::swap(a.content_type, b.content_type);
+    std::swap(a.revision, b.revision);
+    std::swap(a.retry_after_s, b.retry_after_s);
+    std::swap(a.allow, b.allow);
+    std::swap(a.no_store, b.no_store);
+    std::swap(a.close, b.close);
+    if (!a.headers.empty() || !b.headers.empty()) a.headers.swap(b.headers);
+    swap(a.body, b.body);
+  }
 };
 
 std::string_view text_of(ContentType type);   // "text/plain; charset=utf-8", ...

@@ -9,7 +9,15 @@ namespace {
 
 using Names = std::vector<std::pair<std::string_view, std::uint32_t>>;
 
+constexpr std::size_t kFew = 16;
+
 std::optional<std::uint32_t> find(const Names& names, std::string_view name) {
+  if (names.size() <= kFew) {
+    // Sizes mostly differ, so this compares the bytes of about one.
+    for (const auto& [known, number] : names)
+      if (known.size() == name.size() && __builtin_memcmp(known.data(), name.data(), name.size()) == 0) return number;
+    return std::nullopt;
+  }
   const auto at = std::lower_bound(names.begin(), names.end(), name,
                                    [](const auto& entry, std::string_view n) { return entry.first < n; });
   if (at == names.end() || at->first != name) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "proxy/http_parser.h"
 
 #include <doctest/doctest.h>
+#include <llhttp/llhttp.h>
 
 #include <string>
 #include <vector>
@@ -162,6 +163,46 @@ TEST_CASE("each head and body has the outcome that http.md names") {
     if (c.status == 0) CHECK(o.taken == c.bytes.size());
     if (refused && o.refusal.fatal) CHECK(o.state == HttpParser::State::refused);
   }
+}
+
+// The head alone, by llhttp: does it refuse it?
+bool llhttp_refuses(std::string_view head) {
+  llhttp_settings_t callbacks{};
+  callbacks.on_headers_complete = [](llhttp_t* p) -> int {
+    p->upgrade = 0;
+    return HPE_PAUSED;
+  };
+  llhttp_t parser{};
+  llhttp_init(&parser, HTTP_REQUEST, &callbacks);
+  return llhttp_execute(&parser, head.data(), head.size()) != HPE_PAUSED;
+}
+
+TEST_CASE("llhttp refuses no head that we take, whichever byte stands wherever") {
+  std::vector<std::string> heads;
+  for (const Case& c : cases()) {
+    const std::size_t end = c.bytes.find("\r\n\r\n", c.bytes.starts_with("\r\n") ? 4 : 0);
+    if (c.status == 0 && end != std::string::npos) heads.push_back(c.bytes.substr(0, end + 4));
+  }
+  heads.push_back("POST /a?b=c HTTP/1.1\r\nHost: h:1\r\nContent-Length: 12\r\nConnection: close, x\r\nUpgrade: a\r\nX-Y:  z\r\n\r\n");
+  std::size_t taken = 0;
+  const auto look = [&taken](const std::string& head) {
+    const Outcome o = parse(head, head.size(), Settings{});
+    if (o.refusal.status || o.state == HttpParser::State::head || o.taken != head.size()) return;
+    ++taken;
+    CHECK_MESSAGE(!llhttp_refuses(head), head);
+  };
+  for (const std::string& head : heads)
+    for (std::size_t at = 0; at <= head.size(); ++at)
+      for (int byte = 0; byte < 256; ++byte) {
+        std::string changed = head;
+        changed.insert(at, 1, static_cast<char>(byte));
+        look(changed);
+        if (at == head.size()) continue;
+        changed = head;
+        changed[at] = static_cast<char>(byte);
+        look(changed);
+      }
+  CHECK(taken > 50'000);
 }
 
 TEST_CASE("pieces of any size come to the same outcome as one piece") {
