@@ -17,6 +17,8 @@ constexpr std::uint64_t kLinger_us = 1'000'000;       // for a client to read ou
 constexpr std::uint64_t kHalfClosed_us = 1'000'000;   // for answers to a client that has said it sends no more
 constexpr std::uint64_t kDiscarded = 256 * 1024;      // bytes read and dropped behind the last request
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kLoan_us = 2'000'000;         // for a reader to take a lent document where it lies
+constexpr std::uint64_t kLoanMost_us = 30'000'000;    // the same when the budget has no room to copy it
 constexpr std::size_t kComposed = 64 * 1024;          // own bytes in one Output: what a slow reader holds beside the budget
 constexpr std::size_t kLentPieces = 512;
 
@@ -27,6 +29,18 @@ bool too_slow(Connection::Pace& pace, std::uint64_t now_us, std::uint64_t bytes,
   if (bytes - pace.bytes < std::uint64_t{window_ms} * rate / 1000 || bytes == pace.bytes) return true;
   pace = {now_us, bytes};
   return false;
+}
+
+// The document's bytes out of the store's mapping, into room of `budget`'s. False: there is none.
+bool take_over(Body& body, Budget& budget) {
+  if (!body.loan) return true;
+  Buffer copy = Buffer::make(body.size(), &budget);
+  if (!copy) return false;
+  for (const std::string_view piece : body.pieces) copy.append(piece);
+  body.reset();
+  body.buffer_size = copy.size();
+  body.buffer = std::move(copy);
+  return true;
 }
 }  // namespace
 
@@ -57,6 +71,8 @@ void Connection::open(int fd, std::string_view client_ip, bool refused) {
     write_response(*pending_, full, facts, worker_.date_line());
     drained_bytes_ = 0;
     outgoing_ = {idle_since_us_, 0};
+    pending_since_us_ = idle_since_us_;
+    loans_until_us_ = pending_since_us_ + kLoan_us;
     no_more_requests_ = unread_ = closing_ = true;
     flush();
     return;
@@ -333,6 +349,22 @@ void Connection::release_output() {
   worker_.give_back(std::move(pending_));
 }
 
+// A snapshot that a slow reader holds keeps every page that later commits free, so the file would grow for as long as
+// the reader likes: what is left of a document is then copied, which the budget bounds.
+bool Connection::end_loans() {
+  Budget& budget = worker_.limits().payload;
+  std::vector<ConnectionExchange*>& held = pending_->held();
+  if (std::any_of(held.begin(), held.end(), [](const ConnectionExchange* e) { return bool(e->response.body.loan); })) {
+    if (!pending_->take_over(budget)) return false;
+    for (ConnectionExchange* e : held) e->leave_connection();
+    held.clear();
+  }
+  for (ConnectionExchange* e = first_; e; e = e->next)
+    if (e->ready && !take_over(e->response.body, budget)) return false;
+  loans_until_us_ = worker_.now_us() + kLoan_us;   // for those that get ready from here on
+  return true;
+}
+
 void Connection::flush() {
   if (!is_open() || processing_) return;
   for (;;) {
@@ -349,6 +381,8 @@ void Connection::flush() {
       pending_ = worker_.take_output();
       drained_bytes_ = 0;
       outgoing_ = {worker_.now_us(), 0};
+      pending_since_us_ = outgoing_.since_us;
+      loans_until_us_ = pending_since_us_ + kLoan_us;
       closing_ = compose(*pending_);
       continue;
     }
@@ -443,7 +477,7 @@ std::uint64_t Connection::next_deadline() const {
   if (lingering_) return end_since_us_ + kLinger_us;
   if (idle()) return idle_since_us_ + std::uint64_t{s.idle_timeout_ms} * 1000;
   std::uint64_t next = kNever;
-  if (pending_) next = std::min(next, outgoing_.since_us + std::uint64_t{s.drain_timeout_ms} * 1000);
+  if (pending_) next = std::min({next, outgoing_.since_us + std::uint64_t{s.drain_timeout_ms} * 1000, loans_until_us_});
   if (phase_ == Phase::head) next = std::min(next, incoming_.since_us + std::uint64_t{s.head_timeout_ms} * 1000);
   if (phase_ == Phase::body && !filling_->wants_continue)
     next = std::min(next, incoming_.since_us + std::uint64_t{s.body_timeout_ms} * 1000);
@@ -479,6 +513,13 @@ void Connection::check_time() {
   if (pending_ && too_slow(outgoing_, now, drained_bytes_, s.drain_timeout_ms, s.drain_rate)) {
     counters.timeouts.add();
     return lose();
+  }
+  if (pending_ && now >= loans_until_us_ && !end_loans()) {
+    if (now >= pending_since_us_ + kLoanMost_us) {
+      counters.refused_budget.add();
+      return lose();
+    }
+    loans_until_us_ = now + kLoan_us;   // there may be room then
   }
   const bool slow_head = phase_ == Phase::head && now >= incoming_.since_us + std::uint64_t{s.head_timeout_ms} * 1000;
   const bool slow_body = phase_ == Phase::body && !filling_->wants_continue &&

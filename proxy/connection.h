@@ -71,6 +71,7 @@ class Connection final {
   bool compose(Output& out);          // true: the last answer is in it
   bool write_pending();               // false: the socket is full, or lost
   void release_output();
+  bool end_loans();                   // false: the budget has no room for what was lent
   void finish();                      // after the last answer
   void settle();                      // interest, idleness and timer, when everything else is done
   bool idle() const;
@@ -94,6 +95,8 @@ class Connection final {
   std::uint64_t idle_since_us_ = 0;
   Pace incoming_;                     // of the head, then of the body
   Pace outgoing_;                     // of `pending_`
+  std::uint64_t pending_since_us_ = 0;
+  std::uint64_t loans_until_us_ = 0;  // of `pending_` and what is ready behind it
   std::uint64_t end_since_us_ = 0;    // the client's FIN, or ours when lingering
   std::uint64_t drained_bytes_ = 0;
   std::uint64_t served_ = 0;

@@ -69,9 +69,26 @@ ssize_t Output::write_to(int fd) {
   return n;
 }
 
+bool Output::take_over(Budget& budget) {
+  const std::uint64_t left = lent_bytes_ + own_at_ - written_;   // what was written of both, less what of our own
+  if (left == 0) return true;
+  Buffer copy = Buffer::make(left, &budget);
+  if (!copy) return false;
+  for (std::size_t i = lent_at_; i < lent_.size(); ++i) {
+    const std::string_view rest = lent_[i].bytes.substr(i == lent_at_ ? piece_at_ : 0);
+    copy.append(rest);
+    // A Buffer's room does not move while it is filled.
+    lent_[i].bytes = copy.view().substr(copy.size() - rest.size());
+  }
+  piece_at_ = 0;   // left() counts all that was lent and all that was written, and stays as it is
+  copied_ = std::move(copy);
+  return true;
+}
+
 void Output::reset() {
   size_ = 0;
   lent_.clear();
+  copied_.reset();
   lent_bytes_ = written_ = 0;
   own_at_ = lent_at_ = piece_at_ = 0;
   if (capacity_ > kRetained) {

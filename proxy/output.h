@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/buffer.h"
+
 namespace sluice::proxy {
 
 class ConnectionExchange;
@@ -29,6 +31,9 @@ class Output {
   }
   // Bytes that stay where they are until keeper() or the holder lets go.
   void lend(std::string_view bytes);
+  // Copies what is left of the lent bytes into room of `budget`'s, so that whoever lent them may go; held() is the
+  // caller's to empty. False: the budget has no room, and nothing has changed.
+  bool take_over(Budget& budget);
   // An exchange whose body was lent: recycled by whoever empties this.
   void hold(ConnectionExchange* exchange) { held_.push_back(exchange); }
   std::vector<ConnectionExchange*>& held() { return held_; }
@@ -53,6 +58,7 @@ class Output {
   std::unique_ptr<char[]> bytes_;
   std::size_t size_ = 0, capacity_ = 0;
   std::vector<Lent> lent_;
+  Buffer copied_;                     // what take_over() made of them
   std::uint64_t lent_bytes_ = 0, written_ = 0;
   std::vector<ConnectionExchange*> held_;
   // Where writing stands: own bytes and lent pieces that are behind it.

@@ -305,3 +305,71 @@ TEST_CASE("a request's body is given back when its answer is known, not when tha
   h.turns();
   CHECK(count_of(c->take(), "HTTP/1.1 200") == 2);
 }
+
+namespace {
+// Answers with a document of 3,000,000 bytes in pieces, lent by whoever holds `document`.
+struct Lender {
+  explicit Lender(Harness& h) {
+    h.module.on_start = [this, &h](Exchange& e, Services&) {
+      Response r;
+      r.body.loan = document;
+      for (std::size_t at = 0; at < document->size(); at += 10'000)
+        r.body.pieces.push_back(std::string_view(*document).substr(at, 10'000));
+      h.module.answer(e, r);
+    };
+    for (std::size_t i = 0; i < document->size(); ++i) (*document)[i] = static_cast<char>('a' + i * i % 23);
+  }
+  long loans() const { return document.use_count() - 1; }
+  const std::shared_ptr<std::string> document = std::make_shared<std::string>(3'000'000, 'd');
+};
+}  // namespace
+
+TEST_CASE("a reader that takes its time gets a copy, and the store its snapshot back") {
+  Harness h;
+  Lender lender(h);
+  const auto c = h.connect(16384);
+  c->send(get("/m/one") + get("/m/two"));
+  h.turns();
+  std::string got = c->take(5'000);
+  h.turns();
+  CHECK(lender.loans() == 2);
+  CHECK(h.limits.payload.held() == 0);
+  h.pass_ms(2'100);
+  CHECK(lender.loans() == 0);
+  CHECK(h.limits.payload.held() > 5'000'000);
+  for (int i = 0; i < 10'000 && got.size() < 6'000'000; ++i) {
+    got += c->take();
+    h.turns(1);
+  }
+  h.turns();
+  got += c->take();
+  CHECK(h.limits.payload.held() == 0);
+  CHECK(h.counters.connections.get() == 1);
+  const std::size_t second = got.find("HTTP/1.1 200", 1);
+  REQUIRE(second != got.npos);
+  CHECK(body_of(got.substr(0, second)) == *lender.document);
+  CHECK(body_of(got.substr(second)) == *lender.document);
+}
+
+TEST_CASE("without room for a copy a slow reader keeps its loan for a while, and is then cut off") {
+  Settings s;
+  s.payload_budget_bytes = 1'000'000;
+  Harness h(s);
+  Lender lender(h);
+  const auto slow = h.connect(16384), gone = h.connect(16384);
+  slow->send(get("/m/"));
+  gone->send(get("/m/"));
+  h.turns();
+  std::size_t got = 0;
+  for (int second = 0; second < 29; ++second) {
+    got += slow->take(20'000).size();
+    h.pass_ms(1000);
+  }
+  CHECK(lender.loans() == 1);   // the other took nothing at all
+  CHECK(h.counters.connections.get() == 1);
+  h.pass_ms(3000);
+  CHECK(lender.loans() == 0);
+  CHECK(h.counters.connections.get() == 0);
+  CHECK(h.counters.refused_budget.get() == 1);
+  CHECK(h.limits.payload.held() == 0);
+}

@@ -173,3 +173,85 @@ TEST_CASE("a lent document stays as it was while others replace and remove it") 
   for (const std::string_view piece : held->answer.body.pieces) all.append(piece);
   CHECK(all == first);
 }
+
+TEST_CASE("json documents are JSON at the end of every edit, and answer as it") {
+  Bench b({{"docs", R"(module docs 1
+documents json max 1KiB
+message show keyed { }
+message edit keyed { body: text }
+message remove keyed { }
+on show { reply doc }
+on edit {
+  if starts(doc.key, "add-") and has doc { append doc body } else { doc = body }
+  reply doc
+}
+on remove { delete doc }
+)"}});
+  REQUIRE(b.load() == "");
+  CHECK(b.put("a", 0, R"({"n":1})").type == ContentType::json);
+  CHECK(b.get("a").type == ContentType::json);
+  CHECK(b.get("a", false).type == ContentType::json);
+  CHECK(b.text() == R"({"n":1})");
+  for (const char* bad : {"{", "", "{} {}", R"({"n":01})"}) {
+    CAPTURE(bad);
+    const Answer& refused = b.put("a", 1, bad);
+    CHECK(refused.status == 422);
+    CHECK(refused.error == Errc::encoding);
+  }
+  CHECK(b.get("a").revision == 1);
+  b.put("add-1", 0, "1");
+  CHECK(b.put("add-1", 1, "2").revision == 2);
+  CHECK(b.text() == "12");
+  CHECK(b.put("add-1", 2, "x").error == Errc::encoding);
+  b.get("add-1");
+  CHECK(b.text() == "12");
+  const Answer& large = b.put("add-1", 2, std::string(1023, '3'));
+  CHECK(large.status == 413);
+  CHECK(large.error == Errc::limit);
+}
+
+TEST_CASE("documents of bytes take any and answer as octets") {
+  Bench b({{"docs", R"(module docs 1
+documents bytes max 1KiB
+message show keyed { }
+message edit keyed { body: bytes }
+on show { reply doc }
+on edit { doc = body  reply doc }
+)"}});
+  REQUIRE(b.load() == "");
+  const std::string bytes("\xff\x00\xfe", 3);
+  CHECK(b.put("a", 0, bytes).type == ContentType::octets);
+  CHECK(b.text() == bytes);
+  CHECK(b.get("a").type == ContentType::octets);
+  CHECK(b.text() == bytes);
+  CHECK(b.put("a", 1, "").revision == 2);
+  CHECK(b.get("a").revision == 2);
+  CHECK(b.text().empty());
+  CHECK(b.put("a", 2, std::string(1025, 'x')).status == 413);
+}
+
+TEST_CASE("a show that is dear goes to the owner, and one beyond its fuel is refused") {
+  Bench b({{"docs", R"(module docs 1
+documents text max 1KiB
+message show keyed { }
+message edit keyed { body: text }
+on show {
+  var n = 0
+  for i in 1..num(doc) limit 10_000 { for j in 1..1_000 limit 1_000 { n += 1 } }
+  reply n
+}
+on edit { doc = body }
+)"}});
+  REQUIRE(b.load() == "");
+  b.put("few", 0, "3");
+  b.put("many", 0, "10000");
+  CHECK(b.get("few").status == 200);
+  CHECK(!b.evaluated);
+  CHECK(b.text() == "3000");
+  const Answer& beyond = b.get("many");
+  CHECK(beyond.status == 413);
+  CHECK(beyond.error == Errc::limit);
+  // It held nobody up for long, and nothing is left of it.
+  CHECK(b.get("few").status == 200);
+  CHECK(b.control->counters().faults == 1);
+}

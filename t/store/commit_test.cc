@@ -1,8 +1,10 @@
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "child.h"
 #include "scratch.h"
+#include "store/environment.h"
 
 using namespace sluice;
 using namespace sluice::store;
@@ -228,4 +230,34 @@ TEST_CASE("readers on other threads see whole commits, never older than the one 
   CHECK(wrong.load() == 0);
   CHECK(reads.load() >= 3);
   CHECK(store->counters().generations_alive == 0);
+}
+
+TEST_CASE("what LMDB reports is full, damaged or storage") {
+  for (const int rc : {ENOSPC, EDQUOT, MDB_MAP_FULL}) CHECK(lmdb_error(rc, "x").code == Errc::full);
+  for (const int rc : {MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_CURSOR_FULL, MDB_PAGE_FULL})
+    CHECK(lmdb_error(rc, "x").code == Errc::damaged);
+  for (const int rc : {EIO, EINVAL, ENOMEM, MDB_PANIC, MDB_BAD_TXN, MDB_READERS_FULL, MDB_TXN_FULL})
+    CHECK(lmdb_error(rc, "x").code == Errc::storage);
+  CHECK(lmdb_error(EIO, "what").detail == EIO);
+  CHECK(std::string_view(lmdb_error(EIO, "what").what) == "what");
+}
+
+TEST_CASE("when every reader's place is taken a read is refused, and works again when one is back") {
+  Scratch scratch;
+  auto store = open_store(scratch / "s");
+  std::vector<Loan> held;
+  std::optional<Error> refused;
+  for (std::uint64_t i = 0; i < 2000 && !refused; ++i) {
+    REQUIRE(put(*store, "k", std::to_string(i)));
+    Reader reader(*store);   // a new one takes a place of its own for each commit
+    auto s = reader.snapshot();
+    if (s) held.push_back(s->loan());
+    else refused = s.error();
+  }
+  REQUIRE(refused);
+  CHECK(refused->code == Errc::storage);
+  CHECK(held.size() > 1000);
+  CHECK(put(*store, "k", "still"));
+  held.pop_back();
+  CHECK(**snapshot(*store).get("k") == "still");
 }
