@@ -11,6 +11,8 @@ constexpr std::uint64_t kTrimAfterUs = 60'000'000;
 
 }  // namespace
 
+Fgen::Fgen(Runtime& runtime, std::uint32_t id) : runtime_(runtime), id_(id) {}
+
 Fgen::~Fgen() = default;
 
 lua_Integer Fgen::add_handle(const Target* target) {

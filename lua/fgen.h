@@ -17,7 +17,7 @@ inline constexpr int kHandlesPerFgen = 256;
 // Thread: as Runtime.
 class Fgen final : public proxy::Route {
  public:
-  Fgen(Runtime& runtime, std::uint32_t id) : runtime_(runtime), id_(id) {}
+  Fgen(Runtime& runtime, std::uint32_t id);
   ~Fgen() override;
 
   void start(proxy::Exchange& exchange, const proxy::Match& match, proxy::Services& services) override;

@@ -10,10 +10,14 @@
 
 namespace sluice::proxy {
 
+// Units: bytes of room that a Body keeps for the next answer: bodies are pooled by the thousand, and one large answer must
+// not keep its room in each of them.
+inline constexpr std::size_t kBodyKept = 16 * 1024;
+
 // Shape: at most one of `text`, `buffer` and `pieces` is used.
 // Life:  `pieces` are good while `loan` is held; release both together.
 struct Body {
-  std::string text;                        // small answers; keeps its capacity over reset()
+  std::string text;                        // small answers; keeps its room over reset(), up to kBodyKept
   Buffer buffer;                           // a borrowed field of the request
   std::size_t buffer_at = 0, buffer_size = 0;   // the part of `buffer` that is meant
   std::shared_ptr<const void> loan;        // a store's snapshot
@@ -35,10 +39,12 @@ struct Body {
     return text;
   }
   void reset() {
-    text.clear();
+    if (text.capacity() > kBodyKept) std::string().swap(text);
+    else text.clear();
     buffer.reset();
     buffer_at = buffer_size = 0;
-    pieces.clear();
+    if (pieces.capacity() > kBodyKept / sizeof(std::string_view)) std::vector<std::string_view>().swap(pieces);
+    else pieces.clear();
     loan.reset();
   }
 };

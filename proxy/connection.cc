@@ -17,7 +17,7 @@ constexpr std::uint64_t kLinger_us = 1'000'000;       // for a client to read ou
 constexpr std::uint64_t kHalfClosed_us = 1'000'000;   // for answers to a client that has said it sends no more
 constexpr std::uint64_t kDiscarded = 256 * 1024;      // bytes read and dropped behind the last request
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-constexpr std::size_t kComposed = 256 * 1024;         // own bytes in one Output
+constexpr std::size_t kComposed = 64 * 1024;          // own bytes in one Output: what a slow reader holds beside the budget
 constexpr std::size_t kLentPieces = 512;
 
 // Whether a window of a transfer is over without the bytes that its rate asks for; else a full one starts anew. Counted

@@ -153,9 +153,12 @@ class ConnectionExchange final : public Exchange {
   bool counted_unsafe = false;
   bool close = false, say_keep_alive = false;
   bool wants_continue = false, continue_noted = false;
+  std::uint32_t pool_index = 0;   // the worker's: where it keeps this
 
  private:
+  void charge();
   WorkerLoop& worker_;
+  std::uint64_t charged_bytes_ = 0;   // of the budget, for the answer
 };
 
 }  // namespace sluice::proxy

@@ -1,8 +1,14 @@
 // The exchange's own half of the contract in proxy/route.h: what a route may call, and when the object goes back.
+#include <utility>
+
 #include "proxy/connection.h"
 #include "proxy/worker_loop.h"
 
 namespace sluice::proxy {
+namespace {
+// Units: answers up to so many bytes are not charged to the budget; how many there are is bounded by the pipelines.
+constexpr std::size_t kUncharged = 4096;
+}  // namespace
 
 void ConnectionExchange::answer(Response& given) {
   SLUICE_ASSERT(started && !returned);
@@ -25,8 +31,26 @@ void ConnectionExchange::answer(Response& given) {
   // What is no final status would break the framing of everything behind it.
   if (response.status < 200 || response.status > 599)
     respond_error(response, 500, Errc::lua, "the route answered with a status that HTTP does not have");
+  // The request's own bytes are done with; where the answer repeats them it counts them itself.
+  slot.request.body.reset();
+  charge();
   ready = true;
   connection->answered(*this);
+}
+
+// An answer waits for those before it and for a slow reader, and is payload that the process holds for so long. Buffers
+// and loans are accounted for where they come from.
+void ConnectionExchange::charge() {
+  const std::size_t bytes = response.body.text.size();
+  if (bytes <= kUncharged) return;
+  if (worker_.limits().payload.take(bytes)) {
+    charged_bytes_ = bytes;
+    return;
+  }
+  worker_.counters().refused_budget.add();
+  response.reset();
+  respond_error(response, 503, Errc::payload_budget, "too many payload bytes are held now");
+  response.retry_after_s = 1;
 }
 
 bool ConnectionExchange::behind_write() const { return connection && connection->behind_write(*this); }
@@ -52,9 +76,7 @@ void ConnectionExchange::leave_connection() {
 void ConnectionExchange::reset() {
   slot.reset();
   response.reset();
-  // One large answer must not keep its room for good.
-  constexpr std::size_t retained = 64 * 1024;
-  if (response.body.text.capacity() > retained) response.body.text = std::string();
+  if (charged_bytes_) worker_.limits().payload.give_back(std::exchange(charged_bytes_, 0));
   connection = nullptr;
   live = nullptr;
   route = nullptr;

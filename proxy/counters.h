@@ -31,7 +31,7 @@ struct alignas(64) Counters {
   // Since the start.
   Counter accepted;             // connections
   Counter requests;             // whole requests, refused ones included
-  Counter answers;              // written in full
+  Counter answers;              // on their way to a socket
   Counter refused_connections;  // over the limit: 503 overload
   Counter accept_failures;      // no descriptor left, say
   Counter refused_requests;     // by the parser or a limit of HTTP

@@ -90,7 +90,7 @@ struct StoreSpec {
 };
 
 struct EngineCounters {
-  std::uint64_t bursts = 0, burst_events = 0, commits = 0, expired = 0, faults = 0, evaluated = 0;
+  std::uint64_t bursts = 0, burst_events = 0, commits = 0, faults = 0, evaluated = 0;
   std::uint32_t owners = 0;                     // threads
 };
 

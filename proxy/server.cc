@@ -1,9 +1,9 @@
 #include "proxy/server.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,7 +206,7 @@ std::string Server::counters() const {
   put("requests", sum(&Counters::requests));
   put("bursts", engine.bursts);
   put("burst_events", engine.burst_events);
-  put("expired", sum(&Counters::expired) + engine.expired);
+  put("expired", sum(&Counters::expired));
   put("retained_payload_bytes", limits_->payload.held());
   put("threads", workers_.size());
   put("commits", engine.commits);

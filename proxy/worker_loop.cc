@@ -13,9 +13,10 @@
 namespace sluice::proxy {
 namespace {
 constexpr int kAcceptsPerTurn = 64;
+constexpr int kQueued = 4096;                        // what a listener's queue holds at most
 constexpr std::uint64_t kAcceptPause_us = 100'000;   // without descriptors
 constexpr std::uint32_t kRefusedOpen = 256;
-constexpr std::size_t kSpareConnections = 1024, kSpareEvents = 1024, kSpareOutputs = 64;
+constexpr std::size_t kSpareConnections = 1024, kSpareExchanges = 1024, kSpareEvents = 1024, kSpareOutputs = 64;
 constexpr int kPasses = 8;                           // of one turn's end, so that a loop of answers starves nobody
 
 std::string_view print_ip(const sockaddr_storage& from, std::array<char, INET6_ADDRSTRLEN>& text) {
@@ -172,7 +173,8 @@ void WorkerLoop::drain() {
   if (draining_) return;
   // Closing a listener resets what waits in its queue.
   for (const auto& a : acceptors_) {
-    while (accept_one(a->fd)) {}
+    // Bounded, since clients that go on connecting could fill it as fast as it is emptied.
+    for (int i = 0; i < kQueued && accept_one(a->fd); ++i) {}
     a->event.stop();
     close(a->fd);
   }
@@ -198,14 +200,14 @@ void WorkerLoop::turn(Loop::Wait wait) {
 
 void WorkerLoop::arm_wheel() {
   const std::uint64_t next = wheel_.next_ms();
-  if (next >= wheel_at_ms_) return;   // what is set may be early, never late
+  // What is set may be early, never late. An early one is over without anything to fire, and is set again.
+  if (next == TimerWheel::kNever || (loop_.will_wake() && next >= wheel_at_ms_)) return;
   wheel_at_ms_ = next;
   const std::uint64_t now = clock_.monotonic_us();
   loop_.wake_in(next * 1000 > now ? next * 1000 - now : 0);
 }
 
 void WorkerLoop::end_turn() {
-  if (wheel_at_ms_ <= now_us() / 1000) wheel_at_ms_ = TimerWheel::kNever;
   for (int pass = 0; pass < kPasses; ++pass) {
     if (!refused_.empty()) {
       refused_batch_.swap(refused_);
@@ -303,6 +305,7 @@ ConnectionExchange& WorkerLoop::take_exchange() {
   worked_ = true;
   if (free_exchanges_.empty()) {
     exchanges_.push_back(std::make_unique<ConnectionExchange>(*this));
+    exchanges_.back()->pool_index = static_cast<std::uint32_t>(exchanges_.size() - 1);
     return *exchanges_.back();
   }
   ConnectionExchange& e = *free_exchanges_.back();
@@ -313,7 +316,12 @@ ConnectionExchange& WorkerLoop::take_exchange() {
 void WorkerLoop::give_back(ConnectionExchange& e) {
   e.release_generation();
   e.reset();
-  free_exchanges_.push_back(&e);
+  if (free_exchanges_.size() < kSpareExchanges) return free_exchanges_.push_back(&e);
+  // After a crowd: the last one takes its place.
+  const std::uint32_t at = e.pool_index;
+  exchanges_.back()->pool_index = at;
+  std::swap(exchanges_[at], exchanges_.back());
+  exchanges_.pop_back();
 }
 
 std::unique_ptr<Output> WorkerLoop::take_output() {

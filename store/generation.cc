@@ -1,3 +1,4 @@
+// Counted read transactions: begun, shared by the loans of one commit, kept for the next.
 #include <algorithm>
 
 #include "store/impl.h"

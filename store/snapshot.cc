@@ -1,3 +1,4 @@
+// Reading at one commit: keyed bytes and documents, and a thread's way to the newest.
 #include "store/bytes.h"
 #include "store/impl.h"
 #include "store/record.h"

@@ -3,15 +3,19 @@
 // Exit codes: 0 it is right; 1 there are errors in a module; 2 wrong usage, or a file that cannot be read or
 // written.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "vm/base/handle.h"
 #include "vm/compiler.h"
 #include "vm/disasm.h"
 #include "vm/explain.h"
@@ -22,15 +26,18 @@ using namespace sluice::vm;
 
 constexpr int kGood = 0, kErrors = 1, kUsage = 2;
 
+int close_file(std::FILE* f) { return std::fclose(f); }
+using FilePtr = sluice::Handle<std::FILE, close_file>;
+
 std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
-  if (in) bytes << in.rdbuf();
-  if (!in || in.bad()) {
-    std::cerr << "aupc: " << path << ": cannot be read\n";
-    return std::nullopt;
-  }
-  return bytes.str();
+  std::string bytes;
+  char piece[16384];
+  const FilePtr file(std::fopen(path.c_str(), "rbe"));
+  if (file)
+    while (const std::size_t n = std::fread(piece, 1, sizeof piece, file.get())) bytes.append(piece, n);
+  if (file && std::ferror(file.get()) == 0) return bytes;
+  std::cerr << "aupc: " << path << ": " << std::strerror(errno) << '\n';
+  return std::nullopt;
 }
 
 // The messages on stderr, with an empty line between two.
@@ -46,6 +53,11 @@ std::unique_ptr<Module> compile_file(const std::string& path, const std::string&
 }
 
 int build(const std::string& path, const std::string& out_path) {
+  std::error_code ignored;
+  if (path == out_path || std::filesystem::equivalent(path, out_path, ignored)) {
+    std::cerr << "aupc: " << out_path << ": is the module itself; name another file, such as FILE.pmod\n";
+    return kUsage;
+  }
   const std::optional<std::string> source = read_file(path);
   if (!source) return kUsage;
   const std::unique_ptr<Module> module = compile_file(path, *source);
@@ -61,8 +73,9 @@ int build(const std::string& path, const std::string& out_path) {
   out << *file;
   out.close();
   if (!out || std::rename(partial.c_str(), out_path.c_str()) != 0) {
+    const int error = errno;
     std::remove(partial.c_str());
-    std::cerr << "aupc: " << out_path << ": cannot be written\n";
+    std::cerr << "aupc: " << out_path << ": cannot be written: " << std::strerror(error) << '\n';
     return kUsage;
   }
   return kGood;
@@ -97,8 +110,10 @@ int show(const std::string& path, bool code) {
   int result = kGood;
   const std::unique_ptr<const Module> module = module_of(path, result);
   if (!module) return result;
-  std::cout << (code ? disassemble(*module) : explain(path, *module));
-  return kGood;
+  std::cout << (code ? disassemble(*module) : explain(path, *module)) << std::flush;
+  if (std::cout) return kGood;
+  std::cerr << "aupc: the output cannot be written\n";
+  return kUsage;
 }
 
 }  // namespace
@@ -120,10 +135,21 @@ int main(int argc, char** argv) {
   CLI::App* explain_command = app.add_subcommand("explain", "print what each handler and view costs at most");
   explain_command->add_option("FILE", path, "the module, FILE.aup or FILE.pmod")->required();
 
+  const std::vector<CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto is_asked = [argv](const CLI::App* command) { return command->get_name() == argv[1]; };
+  // By itself the library would say only that a command is required.
+  if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_asked)) {
+    std::cerr << "aupc: there is no command `" << argv[1] << "`; there are build, check, disasm and explain\n";
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    app.exit(e);
+    return kGood;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kGood : kUsage;
+    std::cerr << "aupc: " << e.what() << "; `aupc --help` says more\n";
+    return kUsage;
   }
   if (build_command->parsed()) return build(path, out_path);
   if (check_command->parsed()) return check(paths);

@@ -70,8 +70,13 @@ void answer_store_error(Answer& answer, Errc error) {
     case Errc::damaged:
       return refuse(answer, 500, Errc::storage, "the stored data is damaged");
     default:
-      return refuse(answer, 500, Errc::storage, "saving failed; nothing was stored");
+      return refuse(answer, 500, Errc::storage, "the store could not read or save; nothing was stored");
   }
+}
+
+void answer_unreadable(Answer& answer, Errc error) {
+  answer_store_error(answer, error);
+  answer.body.text.assign("the change is stored; the document cannot be read back now\n");
 }
 
 }  // namespace sluice::proxy

@@ -27,6 +27,8 @@ void answer_conflict(Answer& answer, std::uint64_t present);
 void answer_no_value(Answer& answer, std::string_view view);
 // A store that could not save or read: full, storage, durability_unknown, stopped, damaged.
 void answer_store_error(Answer& answer, Errc error);
+// The event was stored, and what it replied cannot be read back. The revision stays in the answer.
+void answer_unreadable(Answer& answer, Errc error);
 
 inline ContentType content_type(vm::ContentType type) {
   return type == vm::ContentType::json ? ContentType::json

@@ -231,8 +231,12 @@ void Burst::lend(const store::Snapshot& newest) {
   for (Event* event : lend_after_) {
     Result<store::Document> document = newest.document(event->key);
     if (document) give_document(event->answer.body, *document, newest, environment_);
-    else answer_store_error(event->answer, document.error().code);
+    else answer_unreadable(event->answer, document.error().code);
   }
+}
+
+void Burst::lend_nothing(Errc error) {
+  for (Event* event : lend_after_) answer_unreadable(event->answer, error);
 }
 
 void Burst::end() {

@@ -63,6 +63,7 @@ class Burst final : private vm::Host {
   // from it.
   bool lends_after() const { return !lend_after_.empty(); }
   void lend(const store::Snapshot& newest);
+  void lend_nothing(Errc error);            // the newest commit cannot be read
   void end();
 
  private:

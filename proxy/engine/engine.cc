@@ -1,3 +1,4 @@
+// How the rest of the proxy gets an engine.
 #include "proxy/engine.h"
 
 #include "proxy/engine/control.h"

@@ -103,6 +103,7 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
     }
   }
   if (!catalog.empty()) {
+    created = false;   // somebody else made it since we looked: not ours to remove
     if (const std::string why = vm::why_not_served(catalog, *served->module); !why.empty()) return give_up(why);
   }
   const std::uint64_t now_ms = home->environment.clock(std::max(clock.now_ms, core->wall_ms()));

@@ -73,8 +73,10 @@ void Owner::take_orders() {
 }
 
 void Owner::drain() {
-  if (pending_at_ == pending_.size()) {
-    pending_.clear();
+  // What has been answered is cut off also when the owner never catches up, as with a key that everybody writes: its
+  // bursts end early, so something waits at each look, and the list would only grow.
+  if (pending_at_ == pending_.size() || pending_at_ >= kPendingMax) {
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_at_));
     pending_at_ = 0;
   }
   if (pending_.size() - pending_at_ < kPendingMax)
@@ -149,6 +151,7 @@ void Owner::burst() {
     }
     if (burst_.lends_after()) {
       if (const Result<const store::Snapshot*> newest = reader_.renew()) burst_.lend(**newest);
+      else burst_.lend_nothing(newest.error().code);
     }
   }
   burst_.end();

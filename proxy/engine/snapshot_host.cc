@@ -4,13 +4,14 @@
 
 namespace sluice::proxy {
 
-Result<void> SnapshotHost::begin(const Served& served) {
+Result<void> SnapshotHost::begin(const std::shared_ptr<const void>& module) {
   error_ = {};
   stale_ = false;
-  if (served_ != &served) {
-    served_ = &served;
+  if (module_.get() != module.get()) {
+    module_ = module;
+    served_ = static_cast<const Served*>(module.get());
     cells_.clear();
-    cells_.resize(served.module->states.size());
+    cells_.resize(served_->module->states.size());
   }
   if (const Result<void> pinned = reader_.pin(); !pinned) return pinned.error();
   if (commit_ != 0 && environment_.store().published() == commit_) return {};

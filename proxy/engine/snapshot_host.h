@@ -1,6 +1,7 @@
 // What a module reads of a committed store while a worker evaluates it: states decoded on demand, documents as stored.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,8 @@ class SnapshotHost final : public vm::Host {
   explicit SnapshotHost(Environment& environment) : environment_(environment), reader_(environment) {}
 
   // Begins an evaluation over what is committed now. Errors: stopped, storage.
-  Result<void> begin(const Served& served);
+  // `module`: a Served, counted by this worker alone.
+  Result<void> begin(const std::shared_ptr<const void>& module);
   // A commit came between two reads of the evaluation: its answer is of no use; begin() and run it again. That happens
   // once at most, since the second run has its snapshot from the start.
   bool stale() const { return stale_; }
@@ -69,6 +71,7 @@ class SnapshotHost final : public vm::Host {
 
   Environment& environment_;
   PinnedReader reader_;
+  std::shared_ptr<const void> module_;    // what `served_` is: held, so that no later one can stand at its address
   const Served* served_ = nullptr;
   std::uint64_t commit_ = 0;              // that the evaluation reads at
   bool stale_ = false;

@@ -73,7 +73,7 @@ bool WorkerEngine::evaluate_view(Event& event, Near& store, const Served& served
   asked.now_ms = view.reads_now ? static_cast<double>(store.home->environment.clock_seen(core_->wall_ms())) : 0;
   asked.fuel = std::min(served.fuel, kFuelHereMost);
   do {
-    Result<void> begun = store.host.begin(served);
+    Result<void> begun = store.host.begin(event.module);
     if (begun && view.reads_seq) {
       Result<std::uint64_t> seq = store.host.seq();
       if (store.host.stale()) continue;
@@ -106,7 +106,7 @@ bool WorkerEngine::evaluate_show(Event& event, Near& store, const Served& served
   const Served::Input& in = served.inputs[*served.show];
   Answer& answer = event.answer;
   SnapshotHost& host = store.host;
-  Result<void> begun = host.begin(served);
+  Result<void> begun = host.begin(event.module);
   if (begun) begun = host.open_document(event.key);
   vm::Event asked;
   if (begun && served.show_reads_seq) {

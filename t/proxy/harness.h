@@ -118,4 +118,18 @@ inline std::size_t count_of(std::string_view text, std::string_view piece) {
 }
 inline bool has(std::string_view text, std::string_view piece) { return text.find(piece) != text.npos; }
 
+inline std::string get(std::string_view target, std::string_view more = "") {
+  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n" + std::string(more) + "\r\n";
+}
+inline std::string post(std::string_view target, std::string_view body, std::string_view more = "") {
+  return "POST " + std::string(target) + " HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         std::string(more) + "\r\n" + std::string(body);
+}
+inline std::string body_of(std::string_view answer) {
+  const std::size_t at = answer.find("\r\n\r\n");
+  return at == answer.npos ? std::string("no answer") : std::string(answer.substr(at + 4));
+}
+inline void answer_at_once(FakeRoute& route, std::string body) {
+  route.on_start = [&route, body](Exchange& e, Services&) { route.answer(e, 200, body.empty() ? e.request().path : body); };
+}
 }  // namespace sluice::proxy::test

@@ -140,6 +140,24 @@ TEST_CASE("timers fire once, not early, and a stopped one never") {
   CHECK(w.timeouts == std::vector<std::uint32_t>{0, 1, 2, 5});
 }
 
+TEST_CASE("a wake-up that comes before the timer is due is set again, with nothing else to end the wait") {
+  Harness h;
+  FakeWaiter w;
+  auto c = h.connect();
+  c->send(kGet);
+  h.turns();
+  h.lua.services->start_timer(3'000, &w, 7);
+  alarm(20);                             // a wait that never ends is what this is about
+  do {
+    h.loop.turn(Loop::Wait::block);
+  } while (h.loop.loop().will_wake());   // until libevent's clock says that it is time; the worker's does not
+  CHECK(w.timeouts.empty());
+  h.clock.now_us += 10'000;
+  for (int i = 0; i < 100 && w.timeouts.empty(); ++i) h.loop.turn(Loop::Wait::block);
+  alarm(0);
+  CHECK(w.timeouts == std::vector<std::uint32_t>{7});
+}
+
 TEST_CASE("the wheel fires thousands of timers in their order of time, near and far") {
   TimerWheel wheel(1'000);
   std::vector<std::uint32_t> fired;
@@ -300,6 +318,31 @@ TEST_CASE("an idle connection keeps its own object alone: no request, no buffer,
   CAPTURE(each);
   CHECK(h.counters.connections.get() == 250);
   CHECK(each < 1'500);
+}
+
+TEST_CASE("after a crowd of requests only a spare number of their objects is kept") {
+  Harness h;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 60; ++i) clients.push_back(h.connect());
+  const auto crowd = [&](int each) {
+    for (auto& c : clients)
+      for (int i = 0; i < each; ++i) c->send(kGet);
+    h.turns(8);
+    CHECK(h.lua.held.size() == 60u * static_cast<unsigned>(each));
+    while (!h.lua.held.empty()) h.lua.answer(200, std::string(1'000, 'x'));
+    for (int t = 0; t < 20; ++t) {
+      h.turns();
+      for (auto& c : clients) c->take();
+    }
+    CHECK(h.counters.active.get() == 0);
+  };
+  crowd(1);
+  const std::size_t before = mallinfo2().uordblks;
+  crowd(64);
+  const std::size_t kept = mallinfo2().uordblks - before;
+  CAPTURE(kept);
+  CHECK(kept < 5'000'000);   // 1,024 of 3,840
+  crowd(1);
 }
 #endif
 

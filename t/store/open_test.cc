@@ -50,8 +50,27 @@ TEST_CASE("an empty folder becomes a store, a folder of other things does not") 
   CHECK(std::filesystem::exists(scratch / "photos/1.jpg"));
   std::ofstream(scratch / "file") << "x";
   CHECK(has(refusal(scratch / "file"), "is a file"));
-  CHECK(has(refusal(scratch / "no/such/parent"), "No such file"));
   CHECK(has(refusal(""), "is no name"));
+}
+
+TEST_CASE("the folders above a new store are made, with the rights of ordinary ones") {
+  Scratch scratch;
+  const mode_t before = umask(022);
+  open_store(scratch / "data//shop/carts/");
+  umask(before);
+  CHECK(mode(scratch / "data") == 0755);
+  CHECK(mode(scratch / "data/shop") == 0755);
+  CHECK(mode(scratch / "data/shop/carts") == 0700);
+  CHECK_FALSE(std::filesystem::exists(scratch / "data/shop/carts.tmp"));
+  open_store(scratch / "data/shop/stock");
+  // A file in the way, by itself or further up.
+  std::ofstream(scratch / "file") << "x";
+  CHECK(has(refusal(scratch / "file/s"), "Not a directory"));
+  CHECK(has(refusal(scratch / "file/above/s"), "Not a directory"));
+  // Nothing is made above what is refused for itself.
+  std::filesystem::create_directory(scratch / "photos");
+  std::ofstream(scratch / "photos/1.jpg") << "x";
+  CHECK(has(refusal(scratch / "photos/1.jpg"), "is a file"));
 }
 
 TEST_CASE("what a crash left of a creation is begun anew") {

@@ -1,0 +1,107 @@
+# The compiler's command line: its exit codes, where it says what, and what it leaves on the disk.
+use strict;
+use warnings;
+use FindBin qw($Bin);
+use lib "$Bin/lib";
+use Sluice;
+use Test::More;
+
+my $dir = temp_folder();
+my $good = write_file("$dir/lamp.aup", <<'AUP');
+module lamp 1
+state lit: bool
+input key press
+on press down { lit = not lit }
+view lit: bool = lit
+AUP
+my $bad = write_file("$dir/bad.aup", "module bad 1\nstate x: nmu\n");
+
+sub aupc { return Sluice::run_command(aupc_binary(), @_) }
+
+# Exit 2, one line on standard error, nothing on standard output.
+sub misused {
+  my ($name, $pattern, @args) = @_;
+  local $Test::Builder::Level = $Test::Builder::Level + 1;
+  my ($code, $out, $err) = aupc(@args);
+  is($code, 2, "$name: exit 2");
+  like($err, qr/\Aaupc: [^\n]+\n\z/, "$name: one line");
+  like($err, $pattern, "$name: which says what is wrong");
+  is($out, '', "$name: and nothing else");
+}
+
+subtest 'used wrongly, or a file that cannot be read or written: exit 2' => sub {
+  misused('nothing', qr/subcommand/);
+  misused('no such command', qr/`frob`.*build, check, disasm and explain/, 'frob');
+  misused("$_ without a file", qr/FILE/, $_) for qw(check disasm explain);
+  misused('build without an output', qr/--output/, 'build', $good);
+  misused("$_ of a missing file", qr{none\.aup: No such file}, $_, "$dir/none.aup") for qw(check disasm explain);
+  misused('build of a missing file', qr{none\.aup: No such file}, 'build', "$dir/none.aup", '-o', "$dir/none.pmod");
+  misused('a folder', qr{\Q$dir\E: Is a directory}, 'check', $dir);
+  misused('an output that cannot be', qr{no/such/x\.pmod: cannot be written: No such file}, 'build', $good, '-o',
+    "$dir/no/such/x.pmod");
+  misused('the module as its own output', qr{is the module itself}, 'build', $good, '-o', "$dir/./lamp.aup");
+  is(read_file($good), "module lamp 1\nstate lit: bool\ninput key press\non press down { lit = not lit }\n"
+    . "view lit: bool = lit\n", 'which is as it was');
+  my ($code, $out) = aupc('--help');
+  is($code, 0, 'help is no error');
+  like($out, qr/^\s+$_\b/m, "and lists $_") for qw(build check disasm explain);
+};
+
+subtest 'errors in a module: exit 1, where and what on standard error' => sub {
+  for my $args ([ 'check', $bad ], [ 'disasm', $bad ], [ 'explain', $bad ], [ 'build', $bad, '-o', "$dir/bad.pmod" ]) {
+    my ($code, $out, $err) = aupc(@$args);
+    is($code, 1, $args->[0]);
+    like($err, qr/\A\Q$bad\E:2:\d+: error: /, 'the place');
+    is($out, '', 'nothing on standard output');
+  }
+  ok(!-e "$dir/bad.pmod", 'no file is made');
+  my ($code, $out, $err) = aupc('check', $good, $bad);
+  is($code, 1, 'one of several');
+  ($code, $out, $err) = aupc('check', $bad, "$dir/none.aup");
+  is($code, 2, 'what cannot be read weighs more');
+  like($err, qr/\Q$bad\E:2:/, 'and the others are checked all the same');
+  my $cut = write_file("$dir/cut.pmod", 'PMOD and no more');
+  ($code, $out, $err) = aupc('disasm', $cut);
+  is($code, 1, 'bytecode that is none');
+  like($err, qr/\Aaupc: \Q$cut\E: [^\n]+\n\z/, 'says so in one line');
+};
+
+subtest 'a good module: exit 0' => sub {
+  my ($code, $out, $err) = aupc('check', $good);
+  is_deeply([ $code, $out, $err ], [ 0, '', '' ], 'check says nothing');
+  ($code, $out, $err) = aupc('build', $good, '-o', "$dir/lamp.pmod");
+  is_deeply([ $code, $out, $err ], [ 0, '', '' ], 'nor does build');
+  like(read_file("$dir/lamp.pmod"), qr/\APMOD/, 'which wrote the bytecode');
+  ok(!-e "$dir/lamp.pmod.new", 'and leaves nothing beside it');
+  my $listing = <<'LISTING';
+module lamp 1
+
+on press down   B
+  0  GETS    r0 = lit
+  1  NOT     r0 = not r0
+  2  SETS    lit = r0
+  3  DONE
+
+view lit   B -> B
+  0  GETS    r0 = lit
+  1  RET     r0
+LISTING
+  for my $file ($good, "$dir/lamp.pmod") {
+    ($code, $out, $err) = aupc('disasm', $file);
+    is($code, 0, 'disasm');
+    is($out, $listing, 'the instructions');
+    ($code, $out, $err) = aupc('explain', $file);
+    is($code, 0, 'explain');
+    is($out, <<"COSTS", 'what each costs');
+$file: on press down     4 instructions, at most     104 fuel,   0 rows read,     1 written
+$file: view lit          2 instructions, at most       3 fuel,   0 rows read,     0 written
+COSTS
+  }
+  for my $command (qw(disasm explain)) {
+    my $status = system("\Q@{[ aupc_binary() ]}\E $command \Q$good\E >/dev/full 2>$dir/err");
+    is($status >> 8, 2, "$command to a full disk");
+    like(read_file("$dir/err"), qr/cannot be written/, 'says so');
+  }
+};
+
+done_testing;
