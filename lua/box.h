@@ -33,8 +33,8 @@ template <class T>
 T& check_boxed(lua_State* L, int index, Kind kind, const char* what) {
   Box* box = box_at(L, index);
   if (box == nullptr || box->kind != kind) {
-    luaL_error(L, "%s expected as argument %d, got %s%s", what, index - 1, luaL_typename(L, index),
-               index == 1 ? " (call it with a colon: object:method())" : "");
+    if (index == 1) luaL_error(L, "%s expected before the method, got %s: call it with a colon, object:method()", what, luaL_typename(L, 1));
+    luaL_error(L, "%s expected as argument %d, got %s", what, index - 1, luaL_typename(L, index));
   }
   if (box->object == nullptr) luaL_error(L, "%s that is no more: it was part of a request that is answered", what);
   return *static_cast<T*>(box->object);

@@ -1,106 +1,46 @@
 // The methods of rctx: what a route asks, waits for and looks at.
 #include <cmath>
 
-#include "lua/context.h"
+#include "lua/context_args.h"
 #include "lua/fields.h"
 
 namespace sluice::lua {
 namespace {
 
-constexpr double kLongestWaitS = 86'400;
-
-Context& self(lua_State* L) { return check_boxed<Context>(L, 1, Kind::rctx, "rctx"); }
-
-// The slot's own coroutine runs, or one that its route made.
-Context& running(lua_State* L, const char* method) {
-  Context& c = self(L);
-  if (!c.may_ask())
-    luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
-  return c;
-}
-
-Context& waiting(lua_State* L, const char* method) {
-  Context& c = running(L, method);
-  if (c.coroutine() != L)
-    luaL_error(L, "rctx:%s: a wait inside a coroutine of your own would return to that one's resume", method);
-  return c;
-}
-
-std::uint32_t handle(lua_State* L, Context& c, int index, const char* method) {
-  if (lua_type(L, index) != LUA_TNUMBER)
-    luaL_error(L, "rctx:%s: a handle expected, got %s", method, luaL_typename(L, index));
-  const int at = c.fgen().handle_index(lua_tonumber(L, index));
-  if (at < 0) luaL_error(L, "rctx:%s: not a handle of route '%s'", method, c.fgen().name().c_str());
-  return static_cast<std::uint32_t>(at);
-}
-
-// Seconds, or nil for none (-1).
-std::int64_t timeout(lua_State* L, int index, const char* method) {
-  if (lua_isnoneornil(L, index)) return -1;
-  const double s = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : -1;
-  if (!(s >= 0 && s <= kLongestWaitS))
-    luaL_error(L, "rctx:%s: a timeout is a number of seconds from 0 to 86400", method);
-  return static_cast<std::int64_t>(s * 1e6);
-}
-
-void may_enqueue(lua_State* L, Context& c, std::uint32_t index, const char* method) {
-  if (const char* why = c.refuse_enqueue(index))
-    luaL_error(L, "rctx:%s: handle %d ('%s') %s", method, static_cast<int>(index), c.target(index).name.c_str(), why);
-}
-
-const RequestObject& request_at(lua_State* L, Context& c, int index) {
-  const RequestObject& r = check_boxed<RequestObject>(L, index, Kind::request, "a request");
-  if (!r.alive) luaL_error(L, "a request that is no more: it is answered");
-  return r;
-}
-
-int wait(lua_State* L, Context& c, const Wait& w) {
-  if (c.begin_wait(w)) return c.push_wait_result(L, false);
-  return lua_yield(L, 0);
-}
-
-int wait_for(lua_State* L, Context& c, std::uint32_t index, std::int64_t timeout_us) {
-  Wait w;
-  w.kind = Wait::Kind::handle;
-  w.handle = index;
-  w.timeout_us = timeout_us;
-  return wait(L, c, w);
-}
-
 int enqueue(lua_State* L) {
-  Context& c = running(L, "enqueue");
-  const RequestObject& r = request_at(L, c, 2);
+  Context& c = running_context(L, "enqueue");
+  const RequestObject& r = live_request_at(L, 2);
   if (lua_istable(L, 3)) {
     const int n = static_cast<int>(lua_objlen(L, 3));
     // All are looked at before any is queued.
     for (int pass = 0; pass < 2; ++pass)
       for (int i = 1; i <= n; ++i) {
         lua_rawgeti(L, 3, i);
-        const std::uint32_t index = handle(L, c, -1, "enqueue");
+        const std::uint32_t index = handle_at(L, c, -1, "enqueue");
         lua_pop(L, 1);
-        may_enqueue(L, c, index, "enqueue");
+        check_enqueue(L, c, index, "enqueue");
         if (pass == 1) c.enqueue(L, r, index);
       }
     return 0;
   }
-  const std::uint32_t index = handle(L, c, 3, "enqueue");
-  may_enqueue(L, c, index, "enqueue");
+  const std::uint32_t index = handle_at(L, c, 3, "enqueue");
+  check_enqueue(L, c, index, "enqueue");
   c.enqueue(L, r, index);
   return 0;
 }
 
 int enqueue_and_wait(lua_State* L) {
-  Context& c = waiting(L, "enqueue_and_wait");
-  const RequestObject& r = request_at(L, c, 2);
-  const std::uint32_t index = handle(L, c, 3, "enqueue_and_wait");
-  const std::int64_t limit = timeout(L, 4, "enqueue_and_wait");
-  may_enqueue(L, c, index, "enqueue_and_wait");
+  Context& c = waiting_context(L, "enqueue_and_wait");
+  const RequestObject& r = live_request_at(L, 2);
+  const std::uint32_t index = handle_at(L, c, 3, "enqueue_and_wait");
+  const std::int64_t limit = timeout_at(L, 4, "enqueue_and_wait");
+  check_enqueue(L, c, index, "enqueue_and_wait");
   c.enqueue(L, r, index);
-  return wait_for(L, c, index, limit);
+  return wait_for_handle(L, c, index, limit);
 }
 
 int wait_cond(lua_State* L) {
-  Context& c = waiting(L, "wait_cond");
+  Context& c = waiting_context(L, "wait_cond");
   const double n = luaL_checknumber(L, 2);
   if (!(n >= 0 && n <= 1e9) || n != std::floor(n)) return luaL_error(L, "rctx:wait_cond: how many is a whole number from 0");
   Wait w;
@@ -112,32 +52,32 @@ int wait_cond(lua_State* L) {
       return luaL_error(L, "rctx:wait_cond: the mode is WAIT_ANY, WAIT_OK, WAIT_GOOD or WAIT_FASTGOOD");
     w.mode = static_cast<int>(mode);
   }
-  w.timeout_us = timeout(L, 4, "wait_cond");
-  return wait(L, c, w);
+  w.timeout_us = timeout_at(L, 4, "wait_cond");
+  return wait_or_yield(L, c, w);
 }
 
 int wait_handle(lua_State* L) {
-  Context& c = waiting(L, "wait_handle");
-  const std::uint32_t index = handle(L, c, 2, "wait_handle");
-  const std::int64_t limit = timeout(L, 3, "wait_handle");
+  Context& c = waiting_context(L, "wait_handle");
+  const std::uint32_t index = handle_at(L, c, 2, "wait_handle");
+  const std::int64_t limit = timeout_at(L, 3, "wait_handle");
   if (c.queue()[index].state == QueueSlot::State::idle)
     return luaL_error(L, "rctx:wait_handle: nothing was enqueued on handle %d ('%s')", static_cast<int>(index),
                       c.target(index).name.c_str());
-  return wait_for(L, c, index, limit);
+  return wait_for_handle(L, c, index, limit);
 }
 
 int sleep(lua_State* L) {
-  Context& c = waiting(L, "sleep");
+  Context& c = waiting_context(L, "sleep");
   luaL_checknumber(L, 2);
   Wait w;
   w.kind = Wait::Kind::sleep;
-  w.timeout_us = timeout(L, 2, "sleep");
-  return wait(L, c, w);
+  w.timeout_us = timeout_at(L, 2, "sleep");
+  return wait_or_yield(L, c, w);
 }
 
 int result_of_class(lua_State* L, Class least, const char* method) {
-  Context& c = self(L);
-  const std::uint32_t index = handle(L, c, 2, method);
+  Context& c = context_at(L);
+  const std::uint32_t index = handle_at(L, c, 2, method);
   const QueueSlot& q = c.queue()[index];
   if (q.state != QueueSlot::State::done || q.cls < least) lua_pushnil(L);
   else lua_rawgeti(L, LUA_REGISTRYINDEX, q.result->ref);
@@ -148,20 +88,20 @@ int res_ok(lua_State* L) { return result_of_class(L, Class::ok, "res_ok"); }
 int res_any(lua_State* L) { return result_of_class(L, Class::any, "res_any"); }
 
 int result(lua_State* L) {
-  Context& c = self(L);
-  return c.push_result(L, handle(L, c, 2, "result"));
+  Context& c = context_at(L);
+  return c.push_result(L, handle_at(L, c, 2, "result"));
 }
 
 // best: the first GOOD, else the last OK, else the last error. worst: the worst class, of equal ones the last.
 int pick_result(lua_State* L, bool best, const char* method) {
-  Context& c = self(L);
+  Context& c = context_at(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   const int n = static_cast<int>(lua_objlen(L, 2));
   std::int64_t chosen = -1;
   Class its = Class::none;
   for (int i = 1; i <= n; ++i) {
     lua_rawgeti(L, 2, i);
-    const std::uint32_t index = handle(L, c, -1, method);
+    const std::uint32_t index = handle_at(L, c, -1, method);
     lua_pop(L, 1);
     const QueueSlot& q = c.queue()[index];
     if (q.state != QueueSlot::State::done) continue;
@@ -180,8 +120,8 @@ int best_result(lua_State* L) { return pick_result(L, true, "best_result"); }
 int worst_result(lua_State* L) { return pick_result(L, false, "worst_result"); }
 
 int handle_set_cb(lua_State* L) {
-  Context& c = self(L);
-  const std::uint32_t index = handle(L, c, 2, "handle_set_cb");
+  Context& c = context_at(L);
+  const std::uint32_t index = handle_at(L, c, 2, "handle_set_cb");
   if (!lua_isnil(L, 3)) luaL_checktype(L, 3, LUA_TFUNCTION);
   QueueSlot& q = c.queue()[index];
   luaL_unref(L, LUA_REGISTRYINDEX, q.callback);
@@ -194,7 +134,7 @@ int handle_set_cb(lua_State* L) {
 }
 
 Context& making(lua_State* L, const char* method) {
-  Context& c = self(L);
+  Context& c = context_at(L);
   if (!c.may_ask() && c.phase() != Phase::setup)
     luaL_error(L, "rctx:%s: only in the generator or while this slot's route runs", method);
   return c;
@@ -235,7 +175,7 @@ int response_new(lua_State* L) {
 // event(handle, input): a request that delivers one event, POST /inputs/INPUT; edited with set() and body().
 int event(lua_State* L) {
   Context& c = making(L, "event");
-  handle(L, c, 2, "event");
+  handle_at(L, c, 2, "event");
   luaL_checkstring(L, 3);
   const std::string_view input = text_at(L, 3);
   RequestObject& r = new_request(L, c, "event");
@@ -246,26 +186,26 @@ int event(lua_State* L) {
 }
 
 int deadline(lua_State* L) {
-  Context& c = running(L, "deadline");
+  Context& c = running_context(L, "deadline");
   luaL_checknumber(L, 2);
-  c.set_deadline(static_cast<std::uint64_t>(timeout(L, 2, "deadline")));
+  c.set_deadline(static_cast<std::uint64_t>(timeout_at(L, 2, "deadline")));
   return 0;
 }
 
 int cancelled(lua_State* L) {
-  lua_pushboolean(L, self(L).cancelled());
+  lua_pushboolean(L, context_at(L).cancelled());
   return 1;
 }
 
 int cfd(lua_State* L) {
-  Context& c = running(L, "cfd");
+  Context& c = running_context(L, "cfd");
   if (c.request().alive) lua_pushinteger(L, c.request().live->fd);
   else lua_pushnil(L);
   return 1;
 }
 
 int client_ip(lua_State* L) {
-  Context& c = running(L, "client_ip");
+  Context& c = running_context(L, "client_ip");
   if (c.request().alive) push(L, c.request().live->client_ip);
   else lua_pushnil(L);
   return 1;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lua/context.h"
+#include "lua/context_args.h"
 #include "lua/fields.h"
 
 namespace sluice::lua {
@@ -74,18 +74,12 @@ enum class Which : std::uint8_t { get, put, del, view, post };
 
 // The arguments: rctx, handle, name, then each form's own, then a timeout.
 int shorthand(lua_State* L, Which which, bool waits, const char* method) {
-  Context& c = check_boxed<Context>(L, 1, Kind::rctx, "rctx");
-  if (!c.may_ask()) luaL_error(L, "rctx:%s: only while this slot's route runs (not in the generator, in a callback, or for another slot)", method);
-  if (waits && c.coroutine() != L)
-    luaL_error(L, "rctx:%s: a wait inside a coroutine of your own would return to that one's resume", method);
-  const int at = lua_type(L, 2) == LUA_TNUMBER ? c.fgen().handle_index(lua_tonumber(L, 2)) : -1;
-  if (at < 0) luaL_error(L, "rctx:%s: not a handle of route '%s'", method, c.fgen().name().c_str());
-  const auto index = static_cast<std::uint32_t>(at);
-  if (const char* why = c.refuse_enqueue(index))
-    luaL_error(L, "rctx:%s: handle %d ('%s') %s", method, at, c.target(index).name.c_str(), why);
+  Context& c = waits ? waiting_context(L, method) : running_context(L, method);
+  const std::uint32_t index = handle_at(L, c, 2, method);
+  check_enqueue(L, c, index, method);
 
   Asked a;
-  int timeout_at = 4;
+  int timeout_index = 4;
   switch (which) {
     case Which::get:
       a.folder = "/objects/";
@@ -93,7 +87,7 @@ int shorthand(lua_State* L, Which which, bool waits, const char* method) {
     case Which::view:
       a.folder = "/views/";
       read_fields(L, 4, a, c.runtime().query, method);
-      timeout_at = 5;
+      timeout_index = 5;
       break;
     case Which::post:
       a.method = proxy::Method::post;
@@ -103,7 +97,7 @@ int shorthand(lua_State* L, Which which, bool waits, const char* method) {
         a.body = string_arg(L, 5, method, "the body");
         a.has_body = true;
       }
-      timeout_at = 6;
+      timeout_index = 6;
       break;
     case Which::put:
       a.method = proxy::Method::put;
@@ -111,22 +105,17 @@ int shorthand(lua_State* L, Which which, bool waits, const char* method) {
       a.body = string_arg(L, 4, method, "the document");
       a.has_body = true;
       read_revision(L, 5, a, true, method);
-      timeout_at = 6;
+      timeout_index = 6;
       break;
     case Which::del:
       a.method = proxy::Method::del;
       a.folder = "/objects/";
       read_revision(L, 4, a, false, method);
-      timeout_at = 5;
+      timeout_index = 5;
       break;
   }
   a.name = string_arg(L, 3, method, "the name");
-  Wait w;
-  if (waits && !lua_isnoneornil(L, timeout_at)) {
-    const double s = lua_type(L, timeout_at) == LUA_TNUMBER ? lua_tonumber(L, timeout_at) : -1;
-    if (!(s >= 0 && s <= 86400)) luaL_error(L, "rctx:%s: a timeout is a number of seconds from 0 to 86400", method);
-    w.timeout_us = static_cast<std::int64_t>(s * 1e6);
-  }
+  const std::int64_t limit_us = waits ? timeout_at(L, timeout_index, method) : -1;
 
   const Target& to = c.target(index);
   if (to.kind == Target::Kind::route || to.kind == Target::Kind::methods) {
@@ -158,11 +147,7 @@ int shorthand(lua_State* L, Which which, bool waits, const char* method) {
       c.enqueue_refused(L, index, 503, Errc::payload_budget, "no room for the body now", 0);
     }
   }
-  if (!waits) return 0;
-  w.kind = Wait::Kind::handle;
-  w.handle = index;
-  if (c.begin_wait(w)) return c.push_wait_result(L, false);
-  return lua_yield(L, 0);
+  return waits ? wait_for_handle(L, c, index, limit_us) : 0;
 }
 
 constexpr const char* kMethods[][2] = {{"get", "get_and_wait"}, {"put", "put_and_wait"}, {"delete", "delete_and_wait"},

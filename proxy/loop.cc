@@ -27,7 +27,7 @@ std::uint64_t Clock::wall_ms() { return read_clock(CLOCK_REALTIME_COARSE, 1000);
 
 Loop::Loop() : base_(make_base()) {
   SLUICE_CHECK(base_);
-  event_assign(&timer_, base_.get(), -1, 0, on_timer, nullptr);
+  event_assign(&timer_, base_.get(), -1, 0, on_timer, this);
 }
 
 Loop::~Loop() { event_del(&timer_); }
@@ -41,9 +41,8 @@ void Loop::turn(Wait wait) {
 void Loop::wake_in(std::uint64_t delay_us) {
   const timeval tv{static_cast<time_t>(delay_us / 1'000'000), static_cast<suseconds_t>(delay_us % 1'000'000)};
   event_add(&timer_, &tv);
+  will_wake_ = true;
 }
-
-void Loop::no_wake() { event_del(&timer_); }
 
 void FdEvent::watch(Loop& loop, int fd, short what, Callback callback, void* owner) {
   if (what == watched_) return;

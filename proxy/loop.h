@@ -33,17 +33,18 @@ class Loop {
   void turn(Wait wait);
   // The next turn does not wait.
   void poke() { poked_ = true; }
-  // The next turn ends at the latest in `delay_us`. Replaces the last one.
+  // A turn ends in `delay_us`, or some milliseconds before: libevent's clock is a coarse one. Replaces the last one.
   void wake_in(std::uint64_t delay_us);
-  void no_wake();
+  // False once that turn has ended.
+  bool will_wake() const { return will_wake_; }
 
   event_base* base() const { return base_.get(); }
 
  private:
-  static void on_timer(evutil_socket_t, short, void*) {}
+  static void on_timer(evutil_socket_t, short, void* self) { static_cast<Loop*>(self)->will_wake_ = false; }
   BasePtr base_;
   event timer_{};
-  bool poked_ = false;
+  bool poked_ = false, will_wake_ = false;
 };
 
 // A descriptor in a loop, level-triggered. Lives inside its owner: no allocation. Thread: worker.

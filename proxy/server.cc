@@ -224,6 +224,9 @@ std::string Server::counters() const {
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("route_slots", sum(&Counters::route_slots));
+  put("route_slots_in_use", sum(&Counters::route_slots_in_use));
+  put("route_memory_bytes", sum(&Counters::route_memory_bytes));
   return out + "}";
 }
 

@@ -200,14 +200,14 @@ void WorkerLoop::turn(Loop::Wait wait) {
 
 void WorkerLoop::arm_wheel() {
   const std::uint64_t next = wheel_.next_ms();
-  if (next >= wheel_at_ms_) return;   // what is set may be early, never late
+  // What is set may be early, never late. An early one is over without anything to fire, and is set again.
+  if (next == TimerWheel::kNever || (loop_.will_wake() && next >= wheel_at_ms_)) return;
   wheel_at_ms_ = next;
   const std::uint64_t now = clock_.monotonic_us();
   loop_.wake_in(next * 1000 > now ? next * 1000 - now : 0);
 }
 
 void WorkerLoop::end_turn() {
-  if (wheel_at_ms_ <= now_us() / 1000) wheel_at_ms_ = TimerWheel::kNever;
   for (int pass = 0; pass < kPasses; ++pass) {
     if (!refused_.empty()) {
       refused_batch_.swap(refused_);

@@ -135,7 +135,7 @@ class WorkerLoop {
   Connection* first_connection_ = nullptr;
   std::uint32_t refused_open_ = 0;                       // connections over the limit that are being told so
   std::uint64_t now_us_ = 0, wall_ms_ = 0;
-  std::uint64_t wheel_at_ms_ = TimerWheel::kNever;       // what the loop's timer is set to
+  std::uint64_t wheel_at_ms_ = TimerWheel::kNever;       // what the loop's timer was set to last
   std::uint64_t outstanding_ = 0;
   bool now_fresh_ = false, wall_fresh_ = false;
   bool submitted_ = false;

@@ -79,4 +79,28 @@ subtest 'the README shows what works' => sub {
   is($m->http(GET => '/views/hits')->{body}, '1', 'counts');
   $m->stop;
 };
+subtest 'the examples of lua/README.md do what they say' => sub {
+  my %modules = map { ("modules/$_.aup" => read_file(repo_path("configs/modules/$_.aup"))) } qw(quota blobs);
+  my @examples = $reference =~ /```lua\n(.*?)```/sg;
+  cmp_ok(scalar @examples, '>=', 4, 'there are examples');
+  for my $example (@examples) {
+    my @asks = $example =~ /^-- ([A-Z]+ \/.*)$/mg;
+    cmp_ok(scalar @asks, '>=', 1, 'an example says what it answers');
+    my $s = start_sluice($example, files => \%modules);
+    for my $ask (@asks) {
+      my ($method, $path, $sent, $status, $body) = $ask =~ /^(\w+) (\S+)(?: (.*?))? -> (\d+)(?: (.*))?$/ or fail("cannot read: $ask"), next;
+      my @new = $method eq 'PUT' ? (headers => [ 'If-None-Match', '*' ]) : ();
+      my $got = $s->http($method => $path, (defined $sent ? (body => $sent) : ()), @new);
+      (my $text = $got->{body}) =~ s/\n\z//;
+      is("$got->{status} " . (defined $body ? $text : ''), "$status " . ($body // ''), $ask);
+    }
+    $s->stop;
+  }
+};
+
+# What t/lua/random_test.cc calls with all kinds of arguments is all there is to call.
+my $calls = read_file(repo_path('t/lua/random_test.cc'));
+my @callable = grep { !/^(?:where|line|fail|nearest|null|direct|wrap|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
+is(join(' ', grep { $calls !~ /"\Q$_\E"/ } @callable, registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua'))), '',
+   'each function is called with random arguments');
 done_testing;

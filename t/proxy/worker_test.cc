@@ -140,6 +140,24 @@ TEST_CASE("timers fire once, not early, and a stopped one never") {
   CHECK(w.timeouts == std::vector<std::uint32_t>{0, 1, 2, 5});
 }
 
+TEST_CASE("a wake-up that comes before the timer is due is set again, with nothing else to end the wait") {
+  Harness h;
+  FakeWaiter w;
+  auto c = h.connect();
+  c->send(kGet);
+  h.turns();
+  h.lua.services->start_timer(3'000, &w, 7);
+  alarm(20);                             // a wait that never ends is what this is about
+  do {
+    h.loop.turn(Loop::Wait::block);
+  } while (h.loop.loop().will_wake());   // until libevent's clock says that it is time; the worker's does not
+  CHECK(w.timeouts.empty());
+  h.clock.now_us += 10'000;
+  for (int i = 0; i < 100 && w.timeouts.empty(); ++i) h.loop.turn(Loop::Wait::block);
+  alarm(0);
+  CHECK(w.timeouts == std::vector<std::uint32_t>{7});
+}
+
 TEST_CASE("the wheel fires thousands of timers in their order of time, near and far") {
   TimerWheel wheel(1'000);
   std::vector<std::uint32_t> fired;
