@@ -13,7 +13,13 @@ constexpr std::uint32_t kLookMs = 50;
 // How long a closed VM's record is kept, in looks: no signal is under way for a second.
 constexpr std::uint32_t kKeptLooks = 20;
 
-void stop_here(lua_State* L, lua_Debug*) { luaL_error(L, "stopped: it ran too long without a wait"); }
+// Level 0 is what runs; luaL_error() would name its caller.
+void stop_here(lua_State* L, lua_Debug*) {
+  luaL_where(L, 0);
+  lua_pushliteral(L, "stopped: it ran too long without a wait");
+  lua_concat(L, 2);
+  lua_error(L);
+}
 
 // On the thread that runs the VM, so what it reads is its own: either the call is on or it is over.
 void on_signal(int, siginfo_t* info, void*) {
