@@ -60,7 +60,11 @@ bool read_headers(lua_State* L, int index, proxy::Response& out, std::string& wh
       for (int i = 1;; ++i) {
         lua_rawgeti(L, -1, i);
         const auto value = field_value(L, -1, number);
-        if (!value) break;
+        if (!value) {
+          if (lua_isnil(L, -1) && i > 1) break;
+          why = "a route returned a list of header values that is empty or has something else than strings and numbers";
+          return false;
+        }
         if (!add_header(out, text_at(L, -3), *value, why)) return false;
         lua_pop(L, 1);
       }

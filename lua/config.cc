@@ -1,15 +1,12 @@
 #include "lua/config.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <optional>
 #include <utility>
 
 #include "lua/config_data.h"
 #include "lua/route_table.h"
 #include "lua/watchdog.h"
+#include "vm/base/read_file.h"
 
 namespace sluice::lua {
 namespace {
@@ -35,20 +32,6 @@ class LuaConfig final : public proxy::Config {
   proxy::Log* log_;
 };
 
-// Errors: why not.
-std::optional<std::string> read_file(const std::string& path, std::string& text) {
-  std::FILE* f = std::fopen(path.c_str(), "rb");
-  if (f == nullptr) return path + ": " + std::strerror(errno);
-  char block[65536];
-  std::size_t n = 0;
-  while (text.size() <= kFileBytes && (n = std::fread(block, 1, sizeof block, f)) > 0) text.append(block, n);
-  const int why = std::ferror(f) != 0 ? errno : 0;
-  std::fclose(f);
-  if (why != 0) return path + ": " + std::strerror(why);
-  if (text.size() > kFileBytes) return path + ": a config file has at most 16 MiB";
-  return std::nullopt;
-}
-
 class LuaConfigReader final : public proxy::ConfigReader {
  public:
   LuaConfigReader(proxy::Log* log, const LoadLimits& limits)
@@ -60,7 +43,9 @@ class LuaConfigReader final : public proxy::ConfigReader {
     const std::size_t slash = path.rfind('/');
     data->source.file = slash == path.npos ? path : path.substr(slash + 1);
     data->modules.folder = slash == path.npos ? "./" : path.substr(0, slash + 1);
-    if (std::optional<std::string> why = read_file(path, data->source.text)) return *why;
+    Result<std::string, std::string> text = read_file(path, kFileBytes);
+    if (!text) return std::move(text).error();
+    data->source.text = *std::move(text);
 
     Draft draft;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
@@ -76,6 +61,8 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->has_routes = lua_toboolean(L, -1) != 0;
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "pools", 0, 1); !asked) return asked.error();
+    // Most likely a file that an editor has just emptied and not yet written: a reload must not take that for a wish.
+    if (draft.stores.empty() && !data->has_routes) return path + ": declares nothing: neither stores{} nor routes{}";
     std::string why;
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);

@@ -106,15 +106,24 @@ bool read_store(lua_State* L, const Draft& d, proxy::StoreSpec& s, std::string& 
   return why.empty();
 }
 
-// core.store(t): a description, or nil, the field and what is wrong.
+// core.store(t [, file, line]): a description, or nil, the field and what is wrong.
 int store(lua_State* L) {
   Draft& d = draft(L, "stores");
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 1);
+  lua_settop(L, 3);
+  if (lua_isnil(L, 2)) {
+    lua_Debug caller;
+    if (lua_getstack(L, 1, &caller) == 0 || lua_getinfo(L, "Sl", &caller) == 0) return luaL_error(L, "sluice.store: no caller");
+    lua_pushstring(L, caller.short_src);
+    lua_replace(L, 2);
+    lua_pushinteger(L, caller.currentline);
+    lua_replace(L, 3);
+  }
   bool good = false;
   {
     proxy::StoreSpec spec;
     std::string field, why;
+    spec.place = d.folder + std::string(text_at(L, 2)) + ":" + std::to_string(lua_tointeger(L, 3));
     good = read_store(L, d, spec, field, why);
     lua_settop(L, 1);
     if (good) {

@@ -210,6 +210,8 @@ void open_common(lua_State* L, const SourceText& source, proxy::Log* to, Runtime
   lua_setglobal(L, "print");
   lua_newtable(L);
   set_functions(L, kCoreFunctions, &source);
+  push(L, source.file);
+  lua_setfield(L, -2, "file");
   lua_setfield(L, LUA_REGISTRYINDEX, kCore);
 }
 

@@ -63,7 +63,7 @@ declaration("stores", function(t, at)
       for k, v in pairs(spec) do copy[k] = v end
       if copy.name ~= nil then fail(at, name, "a store has no `name` of its own: it is the key, `" .. name .. "`") end
       copy.name = name
-      local made, field, why = core.store(copy)
+      local made, field, why = core.store(copy, at[1], at[1] == core.file and core.line(name, at[2]) or at[2])
       if not made then
         -- Fields of stores have the same names: the line is looked for from the store's own on.
         core.fail(at[1], core.line(name, at[2]), field ~= "" and field or name, why)

@@ -1,10 +1,13 @@
 #include "lua/sandbox.h"
 
-#include <cstdio>
-#include <optional>
+#include <unistd.h>
+
+#include "vm/base/read_file.h"
 
 namespace sluice::lua {
 namespace {
+
+constexpr std::size_t kModuleBytes = std::size_t{16} << 20;
 
 void open_library(lua_State* L, lua_CFunction open, const char* library) {
   lua_pushcfunction(L, open);
@@ -52,26 +55,15 @@ int yield(lua_State* L) {
   return lua_yield(L, lua_gettop(L));
 }
 
-std::optional<std::string> read_file(const std::string& path) {
-  std::FILE* f = std::fopen(path.c_str(), "rb");
-  if (f == nullptr) return std::nullopt;
-  std::string text;
-  char block[16384];
-  std::size_t n = 0;
-  while ((n = std::fread(block, 1, sizeof block, f)) > 0) text.append(block, n);
-  const bool good = std::ferror(f) == 0;
-  std::fclose(f);
-  if (!good) return std::nullopt;
-  return text;
-}
-
 // require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded, 3: Sources to read files
-// into, or null.
+// into, or null. What is being loaded has a light userdata there instead of its value.
 int require(lua_State* L) {
   std::size_t n = 0;
   const char* raw = luaL_checklstring(L, 1, &n);
   lua_pushvalue(L, 1);
   lua_rawget(L, lua_upvalueindex(2));
+  if (lua_islightuserdata(L, -1))
+    return luaL_error(L, "require: '%s' requires itself, over whatever way, or failed before", raw);
   if (!lua_isnil(L, -1)) return 1;
   lua_pop(L, 1);
   const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
@@ -90,7 +82,9 @@ int require(lua_State* L) {
       std::string path = sources.folder;
       for (const char c : module) path += c == '.' ? '/' : c;
       path += ".lua";
-      if (std::optional<std::string> found = read_file(path)) at = read->text.emplace(key, std::move(*found)).first;
+      Result<std::string, std::string> found = read_file(path, kModuleBytes);
+      if (found) at = read->text.emplace(key, *std::move(found)).first;
+      else if (access(path.c_str(), F_OK) == 0) return luaL_error(L, "require: %s", found.error().c_str());
     }
     if (at != sources.text.end()) text = &at->second;
   }
@@ -100,8 +94,11 @@ int require(lua_State* L) {
   lua_pushfstring(L, "@%s.lua", raw);
   if (luaL_loadbufferx(L, text->data(), text->size(), lua_tostring(L, -1), "t") != LUA_OK) return lua_error(L);
   lua_pushvalue(L, 1);
+  lua_pushlightuserdata(L, nullptr);
+  lua_rawset(L, lua_upvalueindex(2));
+  lua_pushvalue(L, 1);
   lua_call(L, 1, 1);
-  if (lua_isnil(L, -1)) {
+  if (lua_isnil(L, -1) || lua_islightuserdata(L, -1)) {
     lua_pop(L, 1);
     lua_pushboolean(L, 1);
   }

@@ -13,7 +13,7 @@ constexpr std::uint32_t kLookMs = 50;
 // How long a closed VM's record is kept, in looks: no signal is under way for a second.
 constexpr std::uint32_t kKeptLooks = 20;
 
-// Level 0: where it was when the hook came.
+// Level 0 is what runs; luaL_error() would name its caller.
 void stop_here(lua_State* L, lua_Debug*) {
   luaL_where(L, 0);
   lua_pushliteral(L, "stopped: it ran too long without a wait");

@@ -18,6 +18,7 @@ namespace sluice::proxy {
 namespace {
 
 constexpr std::size_t kWaitingLines = 8192;
+constexpr std::size_t kLineBytes = 8192;                      // the rest of a line is left out
 constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
 
 // A terminal would obey them, and whoever reads lines would see more of them than were written.
@@ -83,6 +84,10 @@ class AsyncLog final : public Log {
   void write(LogLevel level, std::string_view line) override {
     if (!takes(level)) return;
     while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
+    if (line.size() > kLineBytes) {
+      const std::size_t left_out = line.size() - kLineBytes;
+      return write(level, fmt::format("{} ... and {} bytes more", line.substr(0, kLineBytes - 40), left_out + 40));
+    }
     if (std::none_of(line.begin(), line.end(), is_control)) {
       logger_->log(spd(level), spdlog::string_view_t(line.data(), line.size()));
       return;

@@ -1,6 +1,7 @@
 // Builds the parts and passes each what it needs.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ Outcome serve(Server server) {
   return {0, {}, server.serve()};
 }
 
-Outcome run(const Options& options, Signals& signals, Log& log) {
+Outcome run(const Options& options, std::optional<Signals>& signals, Log& log) {
   const bool bare = options.config.empty();
   const std::string& path = bare ? options.module : options.config;
   const std::unique_ptr<EngineControl> engine = make_engine();
@@ -50,7 +51,7 @@ Outcome run(const Options& options, Signals& signals, Log& log) {
   const std::unique_ptr<ConfigReader> reader =
       bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);
   if (options.check) return check(Reloader(*reader, *engine, path, options.overrides));
-  return serve(Server({signals, log, *engine, *reader}, path, options.overrides, SLUICE_VERSION));
+  return serve(Server({*signals, log, *engine, *reader}, path, options.overrides, SLUICE_VERSION));
 }
 
 }  // namespace
@@ -62,7 +63,9 @@ int main(int argc, char** argv) {
     if (!options.error().error.empty()) say(stderr, options.error().error);
     return options.error().code;
   }
-  Signals signals;     // before the first thread
+  // Before the first thread. A check has nothing to finish: what wants to end it does.
+  std::optional<Signals> signals;
+  if (!options->check) signals.emplace();
   Outcome outcome;
   {
     // Gone, and written out, before our own last line.

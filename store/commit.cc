@@ -136,6 +136,10 @@ Result<void> Store::commit(std::span<const Batch* const> batches) {
   Impl& store = *impl_;
   if (store.closed.load(std::memory_order_relaxed)) return fail(Errc::stopped, "the store is closed after a failed commit");
   if (std::all_of(batches.begin(), batches.end(), [](const Batch* b) { return b->empty(); })) return {};
+  if (store.space.deleted()) {
+    store.close();
+    return fail(Errc::stopped, "the store's data.mdb was deleted while it was open");
+  }
   const std::uint64_t pages = store.pages_needed(batches);
   if (pages > kPagesMax) return fail(Errc::storage, "a commit is larger than one transaction");
   if (Result<void> room = store.make_room(pages, only_removes(batches)); !room) return room;

@@ -15,6 +15,11 @@ constexpr std::uint64_t kWriteBytes = std::uint64_t{1} << 20;
 std::uint64_t up_to(std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 }  // namespace
 
+bool Space::deleted() const {
+  struct stat s{};
+  return fstat(data_.fd(), &s) == 0 && s.st_nlink == 0;
+}
+
 Result<void> Space::reach(std::uint64_t bytes) {
   if (bytes <= known_.filled_bytes) return {};
   if (bytes > options_.map_bytes || (options_.quota_bytes != 0 && bytes > options_.quota_bytes))

@@ -21,6 +21,9 @@ class Space {
 
   std::uint64_t filled_bytes() const { return known_.filled_bytes; }
 
+  // Whether the file has lost its name: what is written to it then is gone with the process.
+  bool deleted() const;
+
   // Makes the file at least `bytes` long, in a step that suits its size where quota and disk allow, else just so far.
   // Errors: full (quota, disk), storage; the file is then as before.
   Result<void> reach(std::uint64_t bytes);

@@ -19,7 +19,10 @@ constexpr int kCloseWaitMs = 2'000;
 // One spelling per folder, whether it exists or not.
 std::string canonical(const std::string& path) {
   std::error_code error;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, error);
+  // Absolute first: weakly_canonical() leaves a relative path as it is while nothing of it exists, and would spell the same
+  // folder otherwise once the store is made.
+  std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (!error) whole = std::filesystem::weakly_canonical(whole, error);
   return error ? path : whole.lexically_normal().string();
 }
 
@@ -75,7 +78,7 @@ Control::LocalPtr Control::find_serving(const std::string& folder) {
 }
 
 std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
-  const std::string said = "store `" + spec.name + "`: ";
+  const std::string said = spec.said();
   const std::string folder = canonical(spec.path);
   for (const LocalPtr& other : plan.locals) {
     if (other->name() == spec.name) return said + "there are two stores of this name";
@@ -139,10 +142,10 @@ Result<std::shared_ptr<const StoreSet>, std::string> Control::check(std::span<co
   for (const StoreSpec& spec : specs) {
     if (std::string why = why_not_opened(spec); !why.empty()) return why;
     const std::string folder = canonical(spec.path);
-    if (set->find(spec.name)) return "store `" + spec.name + "`: there are two stores of this name";
+    if (set->find(spec.name)) return spec.said() + "there are two stores of this name";
     for (std::size_t i = 0; i < folders.size(); ++i)
       if (folders[i] == folder)
-        return "store `" + spec.name + "`: its folder is also that of the store `" + std::string(set->stores[i]->name()) + "`";
+        return spec.said() + "its folder is also that of the store `" + std::string(set->stores[i]->name()) + "`";
     Result<ServedPtr, std::string> served = load_served(spec);
     if (!served) return served.error();
     set->stores.push_back(std::make_shared<LocalStore>(spec, folder, 0, *served, nullptr));

@@ -1,10 +1,6 @@
 #include "proxy/engine/module_file.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-
-#include "vm/base/handle.h"
+#include "vm/base/read_file.h"
 #include "vm/compiler.h"
 #include "vm/format.h"
 
@@ -14,29 +10,14 @@ namespace {
 // A module file is small: what is larger is some other file given by mistake, and is not read to its end.
 constexpr std::size_t kSourceMax = std::size_t{4} << 20;
 
-int close_file(std::FILE* f) { return std::fclose(f); }
-using FilePtr = Handle<std::FILE, close_file>;
-
-// Returns why not; empty when `bytes` is the whole file.
-std::string read_file(const std::string& path, std::string& bytes) {
-  const FilePtr file(std::fopen(path.c_str(), "rbe"));
-  if (!file) return path + ": " + std::strerror(errno);
-  char buffer[16384];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, file.get())) {
-    bytes.append(buffer, n);
-    if (bytes.size() > kSourceMax) return path + ": larger than any module; is this the right file?";
-  }
-  if (std::ferror(file.get())) return path + ": " + std::strerror(errno);
-  return {};
-}
-
 bool is_compiled(std::string_view bytes) { return bytes.substr(0, 4) == "PMOD"; }
 
 }  // namespace
 
 Result<std::unique_ptr<const vm::Module>, std::string> read_module(const std::string& path) {
-  std::string bytes;
-  if (std::string why = read_file(path, bytes); !why.empty()) return why;
+  Result<std::string, std::string> file_bytes = read_file(path, kSourceMax);
+  if (!file_bytes) return std::move(file_bytes).error();
+  const std::string& bytes = *file_bytes;
   if (is_compiled(bytes)) {
     auto loaded = vm::load(bytes);
     if (!loaded) return path + ": " + loaded.error();

@@ -12,8 +12,6 @@
 namespace sluice::proxy {
 namespace {
 
-std::string quoted(const StoreSpec& spec) { return "store `" + spec.name + "`: "; }
-
 // Hears the one commit that creates a store.
 class Verdict final : public CommitListener {
  public:
@@ -47,21 +45,21 @@ std::string create(Home& home, const ServedPtr& served, std::uint64_t now_ms) {
 
 Result<ServedPtr, std::string> load_served(const StoreSpec& spec) {
   auto module = read_module(spec.module_path);
-  if (!module) return quoted(spec) + module.error();
+  if (!module) return spec.said() + module.error();
   if (spec.shards > 1) {
     const std::string why = (*module)->why_not_sharded();
     if (!why.empty())
-      return quoted(spec) + "`" + (*module)->name + "` cannot run on " + std::to_string(spec.shards) + " shards: " + why;
+      return spec.said() + "`" + (*module)->name + "` cannot run on " + std::to_string(spec.shards) + " shards: " + why;
   }
   return serve(std::move(*module), spec.fuel);
 }
 
 std::string why_not_opened(const StoreSpec& spec) {
-  if (!vm::is_slug(spec.name)) return quoted(spec) + "a store's name is 1 to 64 of A-Z a-z 0-9 - _";
+  if (!vm::is_slug(spec.name)) return spec.said() + "a store's name is 1 to 64 of A-Z a-z 0-9 - _";
   if (spec.name == "views" || spec.name == "inputs" || spec.name == "objects")
-    return quoted(spec) + "this name is the first word of the module interface's own paths";
-  if (spec.shards < 1 || spec.shards > 64) return quoted(spec) + "shards are 1 to 64";
-  if (spec.path.empty()) return quoted(spec) + "it needs a path for its folder";
+    return spec.said() + "this name is the first word of the module interface's own paths";
+  if (spec.shards < 1 || spec.shards > 64) return spec.said() + "shards are 1 to 64";
+  if (spec.path.empty()) return spec.said() + "it needs a path for its folder";
   return {};
 }
 
@@ -73,7 +71,7 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
   if (spec.quota_bytes != 0) options.quota_bytes = spec.quota_bytes;
   if (spec.map_bytes != 0) options.map_bytes = spec.map_bytes;
   auto opened = store::Store::open(spec.path, options);
-  if (!opened) return quoted(spec) + opened.error();
+  if (!opened) return spec.said() + opened.error();
 
   const auto home = std::make_shared<Home>(core, spec.name, std::move(*opened));
   home->environment.belongs_to(home);
@@ -83,7 +81,7 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
     home->environment.start_closing();
     home->environment.try_close();
     if (created) remove_created(spec);
-    return quoted(spec) + why;
+    return spec.said() + why;
   };
 
   vm::Clock clock;

@@ -145,6 +145,15 @@ TEST_CASE("a failed commit closes the store, and the next opening settles what b
   }
 }
 
+TEST_CASE("a store whose file was deleted takes no commit: nobody could ever read it") {
+  Scratch scratch;
+  auto store = open_store(scratch / "s");
+  REQUIRE(put(*store, "k", "1"));
+  std::filesystem::remove_all(scratch / "s");
+  CHECK(put(*store, "k", "2").error().code == Errc::stopped);
+  CHECK(store->closed());
+}
+
 TEST_CASE("a disk that fails while the file grows is storage, not full") {
   Scratch scratch;
   Broken broken;
