@@ -2,10 +2,10 @@
 settings { listen = "127.0.0.1:8767" }
 
 stores {
-  a = { module = "../modules/quota.aup", path = "data/a" },
-  b = { module = "../modules/quota.aup", path = "data/b" },
-  c = { module = "../modules/quota.aup", path = "data/c" },
-  d = { module = "../modules/quota.aup", path = "data/d" },
+  a = { module = "../modules/tally.aup", path = "data/a" },
+  b = { module = "../modules/tally.aup", path = "data/b" },
+  c = { module = "../modules/tally.aup", path = "data/c" },
+  d = { module = "../modules/tally.aup", path = "data/d" },
   blobs = { module = "../modules/blobs.aup", path = "data/blobs" },
 }
 
@@ -24,10 +24,10 @@ routes {
       f = function(rctx, h)
         local a, b, c, d = h.a, h.b, h.c, h.d
         return function()
-          rctx:view(a, "hits")
-          rctx:view(b, "hits")
-          rctx:view(c, "hits")
-          rctx:view(d, "hits")
+          rctx:view(a, "sum")
+          rctx:view(b, "sum")
+          rctx:view(c, "sum")
+          rctx:view(d, "sum")
           rctx:wait_cond(4, sluice.WAIT_ANY)
           return rctx:result(a):body() .. " " .. rctx:result(b):body() .. " " ..
                  rctx:result(c):body() .. " " .. rctx:result(d):body() .. "\n"
@@ -40,10 +40,10 @@ routes {
       children = four,
       f = function(rctx, h)
         local handles = { h.a, h.b, h.c, h.d }
-        local turns = {}
-        for i = 1, 4 do turns[i] = rctx:event(handles[i], "turn"):set("amount", 1) end
+        local adds = {}
+        for i = 1, 4 do adds[i] = rctx:event(handles[i], "add"):set("amount", 1) end
         return function()
-          for i = 1, 4 do rctx:enqueue(turns[i], handles[i]) end
+          for i = 1, 4 do rctx:enqueue(adds[i], handles[i]) end
           rctx:wait_cond(4, sluice.WAIT_ANY)
           local sum = 0
           for i = 1, 4 do
