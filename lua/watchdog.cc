@@ -4,8 +4,29 @@
 
 #include <chrono>
 
+// The thread sanitizer's sigaction() keeps a signal back until its thread calls into the C library. A loop in Lua never
+// does, so there the handler is installed beneath it.
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_SIGNALS_KEPT_BACK 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_SIGNALS_KEPT_BACK 1
+#endif
+#endif
+#if defined(SLUICE_SIGNALS_KEPT_BACK)
+extern "C" int __sigaction(int, const struct sigaction*, struct sigaction*);
+#endif
+
 namespace sluice::lua {
 namespace {
+
+void install(int number, const struct sigaction& action) {
+#if defined(SLUICE_SIGNALS_KEPT_BACK)
+  __sigaction(number, &action, nullptr);
+#else
+  sigaction(number, &action, nullptr);
+#endif
+}
 
 // SIGURG is ignored by default, so one that comes late, when nobody handles it, does nothing.
 constexpr int kSignal = SIGURG;
@@ -38,7 +59,7 @@ Watchdog::Watchdog() {
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(kSignal, &action, nullptr);
+  install(kSignal, action);
   // The watchdog itself takes no signals: they are control's.
   sigset_t all, before;
   sigfillset(&all);

@@ -28,8 +28,22 @@ struct Faults {
   Commit (*commit)(void* context) = nullptr;
 };
 
+// A thread sanitizer has the addresses of no more than one map of a TiB for itself and all stores of a process.
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_SMALL_MAPS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_SMALL_MAPS 1
+#endif
+#endif
+#if defined(SLUICE_SMALL_MAPS)
+inline constexpr std::uint64_t kMapBytes = std::uint64_t{1} << 34;
+#else
+inline constexpr std::uint64_t kMapBytes = std::uint64_t{1} << 40;
+#endif
+
 struct Options {
-  std::uint64_t map_bytes = std::uint64_t{1} << 40;   // reserved address space, never changed afterwards
+  std::uint64_t map_bytes = kMapBytes;                // reserved address space, never changed afterwards
   std::uint64_t quota_bytes = 0;                      // of the file; 0: what the disk has
   std::uint64_t grow_bytes = std::uint64_t{64} << 20; // the file grows in steps of this many written zeros
   bool any_filesystem = false;                        // allow NFS, CIFS, FUSE, 9p

@@ -102,8 +102,7 @@ count_failure() {
 }
 
 finish() {
-  local skipped=
-  [ "$SKIPPED" = 0 ] || skipped=", $SKIPPED skipped"
-  printf '%d passed, %d failed%s\n' "$PASSED" "$FAILED" "$skipped"
+  [ "$SKIPPED" = 0 ] || say "$SKIPPED skipped"
+  printf '%d passed, %d failed\n' "$PASSED" "$FAILED"
   [ "$FAILED" = 0 ] && [ "$PASSED" -gt 0 ]
 }
