@@ -87,7 +87,7 @@ struct StoreSpec {
   std::uint64_t fuel = 1'000'000;               // per event
   std::uint64_t quota_bytes = 0;                // 0: what the disk has
   std::uint64_t map_bytes = 0;                  // 0: the default
-  std::string place{};                           // "FILE:LINE" of its declaration, for errors; empty when there is none
+  std::string place{};                             // "FILE:LINE" of its declaration, for errors; empty when there is none
 
   // How an error about it begins.
   std::string said() const { return (place.empty() ? "" : place + ": ") + "store `" + name + "`: "; }
