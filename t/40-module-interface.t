@@ -101,6 +101,14 @@ subtest 'conditions, revisions and removal' => sub {
   said($s, DELETE => '/objects/k', { headers => [ 'If-Match', '"2"' ] }, 204, 'none', '');
   said($s, GET => '/objects/k', {}, 404, 'not_found', undef);
   said($s, PUT => '/objects/k', body('v4', 'If-Match', '"2"'), 412, 'conflict', undef, etag => undef);
+  note 'a list names several of ours';
+  said($s, PUT => '/objects/list', body('1', 'If-None-Match', '*'), 200, 'none', '', etag => '"1"');
+  said($s, PUT => '/objects/list', body('2', 'If-Match', '"1"'), 200, 'none', '', etag => '"2"');
+  said($s, PUT => '/objects/list', body('3', 'If-Match', '"9", "1" ,"2"'), 200, 'none', '', etag => '"3"');
+  said($s, PUT => '/objects/list', body('4', 'If-Match', '"1", "2"'), 412, 'conflict', undef, etag => '"3"');
+  said($s, PUT => '/objects/list', body('4', 'If-Match', '"7"', 'If-Match', '"3"'), 200, 'none', '', etag => '"4"');
+  said($s, PUT => '/objects/list', body('5', 'If-Match', join ', ', map { "\"$_\"" } 11 .. 19), 400, 'request', qr/at most 8/);
+  said($s, DELETE => '/objects/list', { headers => [ 'If-Match', '"2", "4"' ] }, 204, 'none', '');
   note 'a revision never repeats, also after a delete';
   said($s, PUT => '/objects/k', body('v4', 'If-None-Match', '*'), 200, 'none', '', etag => '"4"');
   said($s, PUT => '/objects/none', body('', 'If-None-Match', '*'), 200, 'none', '', etag => '"1"');
