@@ -70,6 +70,19 @@ bool has_control(std::string_view path) {
   return false;
 }
 
+// Whether a target holds none of the bytes that mean something in it: then it is its own path.
+constexpr std::array<bool, 256> special_table() {
+  std::array<bool, 256> t{};
+  for (const char c : std::string_view("%?#.*")) t[static_cast<unsigned char>(c)] = true;
+  return t;
+}
+constexpr auto kSpecial = special_table();
+bool is_simple(std::string_view target) {
+  bool special = target.front() != '/';
+  for (const char c : target) special |= kSpecial[static_cast<unsigned char>(c)];
+  return !special;
+}
+
 Refusal bad(const char* line) { return {400, Errc::request, line, false}; }
 
 Refusal read_query(std::string_view raw, Request& r, std::string& arena) {
@@ -94,6 +107,10 @@ Refusal read_target(Request& r, std::string& arena) {
   std::string_view raw = r.target;
   r.query.clear();
   arena.clear();
+  if (is_simple(raw)) {
+    r.path = raw;
+    return {};
+  }
   arena.reserve(raw.size());
   if (raw == "*") {
     if (r.method != Method::options) return bad("the target * is for OPTIONS");

@@ -151,6 +151,19 @@ Result<void, std::string> Router::add(std::string_view pattern, MethodSet method
   return put(&Node::exact, node, std::move(leaf));
 }
 
+std::uint32_t Router::Node::child(std::string_view segment) const {
+  constexpr std::size_t few = 8;
+  if (literals.size() <= few) {
+    // Sizes mostly differ, so this compares the bytes of about one.
+    for (const Child& c : literals)
+      if (c.segment == segment) return c.node;
+    return 0;
+  }
+  const auto at = std::lower_bound(literals.begin(), literals.end(), segment,
+                                   [](const Child& c, std::string_view s) { return c.segment < s; });
+  return at != literals.end() && at->segment == segment ? at->node : 0;
+}
+
 bool Router::descend(std::uint32_t node, std::string_view path, std::size_t at, Match& match, Found& found) const {
   const Node& here = nodes_[node];
   if (at == path.size()) {
@@ -163,10 +176,8 @@ bool Router::descend(std::uint32_t node, std::string_view path, std::size_t at, 
     const std::size_t slash = path.find('/', begin);
     const std::size_t end = slash == std::string_view::npos ? path.size() : slash;
     const std::string_view segment = path.substr(begin, end - begin);
-    const auto child = std::lower_bound(here.literals.begin(), here.literals.end(), segment,
-                                        [](const Child& c, std::string_view s) { return c.segment < s; });
-    if (child != here.literals.end() && child->segment == segment && descend(child->node, path, end, match, found))
-      return true;
+    const std::uint32_t child = here.child(segment);
+    if (child != 0 && descend(child, path, end, match, found)) return true;
     if (here.parameter != 0 && !segment.empty()) {
       match.captured.push_back({{}, segment});
       if (descend(here.parameter, path, end, match, found)) return true;

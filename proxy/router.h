@@ -66,6 +66,7 @@ class Router {
     std::vector<Child> literals;                           // sorted by segment
     std::uint32_t parameter = 0;                           // a node; 0: none (the root is nobody's child)
     std::int32_t exact = -1, rest = -1, prefix = -1;       // leaves
+    std::uint32_t child(std::string_view segment) const;   // 0: none
   };
   struct Found {
     const Leaf* leaf = nullptr;

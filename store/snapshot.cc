@@ -32,8 +32,10 @@ Result<std::optional<std::string_view>> Snapshot::get(std::string_view key) cons
   return std::optional<std::string_view>(view(value));
 }
 
-Result<Document> Snapshot::document(std::string_view key) const {
+Result<Document> Snapshot::document(std::string_view key, Document&& spare) const {
   Document document;
+  document.pieces = std::move(spare.pieces);
+  document.pieces.clear();
   MDB_val k = val(key), value{};
   int rc = mdb_get(generation_->txn, generation_->dbis->docs, &k, &value);
   if (rc == MDB_NOTFOUND) return document;

@@ -76,7 +76,8 @@ class Snapshot {
   // Life: the value is good while this snapshot or a loan of it lives.
   Result<std::optional<std::string_view>> get(std::string_view key) const;
   // Errors: damaged when the record or an extent is not as it was written.
-  Result<Document> document(std::string_view key) const;
+  // `spare` is one that is not needed any more: what it reserved is used again.
+  Result<Document> document(std::string_view key, Document&& spare = {}) const;
   // Checks every extent's checksum of a document; touches its bytes, so never on the way to a socket.
   Result<void> verify(const Document& document) const;
   Loan loan() const { return generation_; }

@@ -1,7 +1,7 @@
 // Cuts a document into extents, leaving in place those of the present content that the new content keeps whole.
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <list>
 #include <numeric>
 
 #include "store/bytes.h"
@@ -334,7 +334,7 @@ class Writer {
   std::vector<Present> present_;
   std::vector<Stretch> stretches_;
   std::vector<std::size_t> dropped_;
-  std::deque<std::string> copies_;          // stays put while it grows
+  std::list<std::string> copies_;           // stays put while it grows; empty, it has nothing on the heap
   std::uint64_t bytes_ = 0;
 };
 

@@ -119,7 +119,7 @@ void Burst::apply_input(Event& event) {
 }
 
 bool Burst::document_of(Event& event) {
-  Result<store::Document> stored = snapshot_->document(event.key);
+  Result<store::Document> stored = snapshot_->document(event.key, std::move(stored_));
   if (!stored) {
     answer_store_error(event.answer, stored.error().code);
     return false;

@@ -76,7 +76,7 @@ Result<void> SnapshotHost::open_document(std::string_view key) {
   const Result<const store::Snapshot*> newest = reader_.renew();
   if (!newest) return newest.error();
   commit_ = (*newest)->commit();
-  Result<store::Document> document = (*newest)->document(key);
+  Result<store::Document> document = (*newest)->document(key, std::move(document_));
   if (!document) return document.error();
   document_ = std::move(*document);
   edit_.open(document_, key);
