@@ -20,7 +20,7 @@ sub registered {
 my @lua = glob repo_path('lua/*.cc');
 my %kinds = (
   'functions and methods' => [ 40, registered(qr/\{"([a-z]\w*)", \w+\}/, @lua) ],
-  'shorthands'            => [ 10, registered(qr/Which::\w+, "(\w+)"/, @lua), registered(qr/Which::\w+, "\w+", "(\w+)"/, @lua) ],
+  'shorthands'            => [ 10, registered(qr/\{"(\w+)", "\w+_and_wait"\}/, @lua), registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua) ],
   'handlers'              => [ 7, registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua')) ],
   'settings'              => [ 15, registered(qr/\{"(\w+)", Unit::/, @lua) ],
 );
