@@ -74,7 +74,7 @@ routes {
       if built == 2 then while true do end end
       return function() rctx:sleep(0.3) return "slept" end
     end),
-    ["/memory"] = get(function() local s = "x" while true do s = s .. s end end),   -- doubled: over it long before the watchdog looks
+    ["/memory"] = get(function() local more = ("x"):rep(64 * 2 ^ 20) return more end),   -- at one go: no matter how slow
     ["/build"] = lua({ "GET" }, function(rctx, h)
       built_b = (built_b or 0) + 1
       if built_b == 2 then error("no second slot") end
