@@ -10,7 +10,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 my $s = start_sluice(<<'LUA', args => [ '--threads', '1' ]);
-settings { lua_time_limit = 0.2, lua_memory = "32MiB", request_timeout = 1 }
+settings { lua_time_limit = 0.2, lua_memory = "32MiB", request_timeout = 4 }
 stores {
   quota = { module = "@REPO@/configs/modules/quota.aup", path = "data/quota" },
   other = { module = "@REPO@/configs/modules/quota.aup", path = "data/other" },
@@ -61,7 +61,7 @@ routes {
       sluice.log("unsafe ran to its end: " .. tostring(gone))
       return "done"
     end),
-    ["/slow"] = get(function(rctx, h) rctx:sleep(1.2) rctx:post_and_wait(h.o, "plus") sluice.log("slow ran to its end") return "too late" end),
+    ["/slow"] = get(function(rctx, h) rctx:sleep(4.2) rctx:post_and_wait(h.o, "plus") sluice.log("slow ran to its end") return "too late" end),
     ["/deadline"] = get(function(rctx, h) rctx:deadline(0.05) rctx:sleep(20) return "never" end),
     ["/loop"] = get(function() while true do end end),
     ["/loop-pcall"] = get(function() while true do pcall(function() while true do end end) end end),

@@ -35,8 +35,8 @@ subtest 'a reload that fails when some workers are prepared leaves all on the ol
 $STORES
 function sluice_config_pools() return { at = sluice.time_mono_millis() } end
 function sluice_config_routes(conf)
-  if sluice.time_mono_millis() > conf.at + 300 then error("not this worker") end
-  while sluice.time_mono_millis() < conf.at + 400 do end
+  if sluice.time_mono_millis() > conf.at + 1000 then error("not this worker") end
+  while sluice.time_mono_millis() < conf.at + 1500 do end
   sluice.attach(sluice.ANY, function() return "half" end)
 end
 LUA
@@ -53,7 +53,7 @@ LUA
   }
   $s->wait_log(qr/sluice\.lua:\d+: not this worker/, $from);
   cmp_ok($n, '>', 10, "meanwhile $n requests were answered by the old one");
-  cmp_ok($most, '<', 0.3, sprintf 'none of them waited for it: %.0f ms at most', $most * 1000);
+  cmp_ok($most, '<', 1.2, sprintf 'none of them waited for it: %.0f ms at most', $most * 1000);
   is(words(), 'one', 'no worker has switched');
 };
 
