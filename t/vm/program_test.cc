@@ -303,7 +303,7 @@ on size { reply if has doc then size(doc) else -1 }
 )aup");
   CHECK(m.post("size") == "ok -1");
   CHECK(m.post("cut", {{"at", "0"}, {"n", "0"}}, "x") == "not_found");
-  const std::string body("\xff\x00ab", 4);
+  const std::string body("\xff\0" "ab", 4);
   CHECK(m.post("edit", {}, body) == "ok");
   CHECK(m.post("show") == "ok " + body);
   CHECK(m.post("edit", {}, "cdef") == "ok");
