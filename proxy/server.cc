@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t kNews = 4096;
 constexpr std::uint32_t kMaxWorkers = 256;
 constexpr rlim_t kOtherDescriptors = 1024;   // stores, wake-ups, logs
+constexpr std::size_t kWorkerDescriptors = 8; // of each worker: its loop and its inboxes
 
 // The cores this process may use, which taskset and containers make fewer than the machine has.
 std::uint32_t cores() {
@@ -38,6 +40,18 @@ void raise_descriptor_limit(std::uint32_t connections, Log& log) {
   if (limit.rlim_cur < wanted)
     log.warn(fmt::format("{} connections need {} descriptors and the limit is {}: the last ones will be refused", connections,
                          wanted, limit.rlim_cur));
+}
+
+// Whether so many more can be opened: at start, when no other thread opens any. libevent ends the process when it cannot.
+bool descriptors_left(std::size_t count) {
+  std::vector<int> opened;
+  while (opened.size() < count) {
+    const int fd = eventfd(0, EFD_CLOEXEC);
+    if (fd < 0) break;
+    opened.push_back(fd);
+  }
+  for (const int fd : opened) close(fd);
+  return opened.size() == count;
 }
 
 std::string json(std::string_view text) {
@@ -86,6 +100,10 @@ Result<Started, std::string> Server::start() {
   if (!prepared) {
     for (const int fd : listeners->fds) close(fd);
     return prepared.error();
+  }
+  if (!descriptors_left(kWorkerDescriptors * count) || !news_.wake().works()) {
+    for (const int fd : listeners->fds) close(fd);
+    return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
   }
   const std::size_t stores = prepared->plan->stores()->stores.size();
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));

@@ -22,6 +22,7 @@ sigset_t set_of(std::initializer_list<int> signals) {
 
 Signals::Signals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);    // a file at its limit (ulimit -f) is then a write that fails, and the store is full
   const sigset_t set = set_of({SIGHUP, SIGINT, SIGTERM});
   // A signal that was ignored when we were started (nohup, a background job of a plain shell) is dropped, not queued.
   for (const int s : {SIGHUP, SIGINT, SIGTERM}) signal(s, SIG_DFL);

@@ -16,6 +16,7 @@ class Wake {
   void quiet() const;          // takes what was rung
   void wait(int timeout_ms) const;  // blocks until rung or the time has passed; -1: for ever
   int fd() const { return fd_; }
+  bool works() const { return fd_ >= 0; }   // false: the process had no descriptor left; whoever made it has to look
 
  private:
   int fd_;

@@ -118,6 +118,58 @@ subtest 'a config that never ends is ended by a signal while it is checked' => s
   kill KILL => $pid unless defined $status;
 };
 
+subtest 'limits of the shell are met with a sentence, not with the end of the process' => sub {
+  my $dir = temp_folder();
+  for my $files (8 .. 40) {
+    my $pid = Sluice::fork_exec([ '/bin/sh', '-c', "ulimit -n $files; exec \"\$@\"", 'sh', sluice_binary(), '--module', $QUOTA,
+      '--store', "$dir/s", '--port', 0, '--threads', 2 ], "$dir/out", "$dir/err", $dir, {});
+    my $status;
+    until (defined $status || -s "$dir/out") { $status = Sluice::wait_pid($pid, time + 0.05) }
+    if (!defined $status) { kill TERM => $pid; is(Sluice::wait_pid($pid, time + timeout_s()), 0, "$files files: it serves"); last }
+    is($status, 1 << 8, "$files files: it does not start") or diag(read_file("$dir/err"));
+    like(read_file("$dir/err"), qr/^sluice: .*(?:open files|ulimit -n)[^\n]*\n\z/m, 'and says why');
+  }
+  unlink "$dir/out";
+
+  my $blobs = repo_path('configs/modules/blobs.aup');
+  my $s = start_module($blobs);
+  $s->stop;
+  $s->{command} = [ '/bin/sh', '-c', 'ulimit -f 10240; exec "$@"', 'sh', @{ $s->{command} } ];   # in 512 byte blocks
+  $s->start;
+  my %seen;
+  $seen{ $s->http(PUT => "/objects/k$_", headers => [ 'If-None-Match' => '*' ], body => 'x' x 600_000)->{status} }++ for 1 .. 12;
+  ok($seen{507}, 'a file at its limit is a full store') or diag(explain \%seen);
+  is($s->http(GET => '/objects/k1')->{status}, 200, 'which can be read');
+  $s->stop;
+};
+
+subtest 'a reload that finds no descriptors fails, and the server goes on' => sub {
+  my $s = start_sluice(counter_config('data/q'));
+  $s->stop;
+  $s->{command} = [ '/bin/sh', '-c', 'ulimit -n 64; exec "$@"', 'sh', @{ $s->{command} }, '--threads', 1 ];
+  $s->start;
+  my $ask = "GET /q/views/hits HTTP/1.1\r\nHost: t\r\n\r\n";
+  my @c;
+  while (@c < 64) {
+    push @c, $s->client;
+    $c[-1]->send($ask);
+    $c[-1]->more(time + 0.5) or last;                      # accepted by the kernel alone
+  }
+  cmp_ok(scalar @c, '>', 20, 'all descriptors are taken');
+  my ($failed, $done) = (0, 0);
+  until ($done || @c < 5) {
+    splice @c, -2;                                         # goes, and its descriptor with it
+    my $stores = join '', map { qq(  s$_ = { module = "$QUOTA", path = "data/s$_" },\n) } 1 .. 3;
+    $s->reload(counter_config('data/q') =~ s/\}\n\z/$stores}\n/r) ? $done++ : $failed++;
+  }
+  ok($failed && $done, "reloads failed ($failed) until there was room");
+  $c[0]->{in} = '';
+  $c[0]->send($ask);
+  $c[0]->expect(qr/ 200 /, 'and requests were served all the while');
+  @c = ();
+  $s->stop;
+};
+
 subtest 'what a route says in a mistake does not fill the log' => sub {
   my $s = start_sluice(<<'LUA');
 routes { map = {

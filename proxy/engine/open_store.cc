@@ -115,6 +115,7 @@ Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const 
   for (std::uint32_t shard = 0; shard < spec.shards; ++shard)
     home->owners.push_back(std::make_unique<Owner>(*home, shard, served));
   for (const auto& owner : home->owners) {
+    if (!owner->inbox().wake().works()) return give_up("no descriptor is left for its thread; raise the limit (ulimit -n)");
     if (const Result<void> loaded = owner->load(); !loaded) return give_up(loaded.error().what);
   }
   home->environment.set_bell(&home->owners.front()->inbox().wake());
