@@ -6,6 +6,7 @@ use lib "$Bin/lib";
 use File::Path ();
 use POSIX qw(mkfifo);
 use Sluice;
+use Time::HiRes "time";
 use Test::More;
 
 my $QUOTA = repo_path('configs/modules/quota.aup');
