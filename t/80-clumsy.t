@@ -121,7 +121,8 @@ subtest 'a config that never ends is ended by a signal while it is checked' => s
 
 subtest 'limits of the shell are met with a sentence, not with the end of the process' => sub {
   my $dir = temp_folder();
-  for my $files (8 .. 40) {
+  # A sanitizer opens descriptors of its own; without any left it reports what is not there. The plain build looks.
+  for my $files ($ENV{SLUICE_SANITIZED} ? () : 8 .. 40) {
     my $pid = Sluice::fork_exec([ '/bin/sh', '-c', "ulimit -n $files; exec \"\$@\"", 'sh', sluice_binary(), '--module', $QUOTA,
       '--store', "$dir/s", '--port', 0, '--threads', 2 ], "$dir/out", "$dir/err", $dir, {});
     my $status;
@@ -169,7 +170,7 @@ subtest 'a reload that finds no descriptors fails, and the server goes on' => su
   $c[0]->expect(qr/ 200 /, 'and requests were served all the while');
   @c = ();
   $s->stop;
-};
+} unless $ENV{SLUICE_SANITIZED};
 
 subtest 'what a route says in a mistake does not fill the log' => sub {
   my $s = start_sluice(<<'LUA');
