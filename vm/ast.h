@@ -15,7 +15,9 @@
 namespace sluice::vm {
 
 struct Expr;
+struct Query;
 struct Stmt;
+using QueryPtr = std::unique_ptr<Query>;
 using ExprPtr = std::unique_ptr<Expr>;
 using StmtPtr = std::unique_ptr<Stmt>;
 
@@ -42,7 +44,10 @@ enum class ExprKind : std::uint8_t {
   member,     // args[0] `.` text
   index,      // text `[` args `]`
   call,       // text `(` args `)`
-  aggregate,  // text `(` ... over a query `)`
+  aggregate,  // text `(` args[0] `for` row `in` query `)`; text is sum, min, max, first, count, any or all; count: no args[0]
+              // but the row itself
+  count,      // `count(` query `)`
+  rank,       // `rank(` args[0] `by` row `)`: row names the index
   negate,
   logical_not,
   has,
@@ -57,6 +62,10 @@ enum class Operator : std::uint8_t { add, subtract, multiply, divide, modulo, eq
 // What a bare name or a call means.
 enum class Meaning : std::uint8_t {
   unknown,
+  table,     // of an index expression: a row of it
+  column,    // of a member
+  position,  // `row` in a cell
+  total,     // `total(table.name, groups)`
   constant,
   state,
   function,
@@ -79,6 +88,8 @@ struct Expr {
   bool truth = false;
   Operator op = Operator::add;
   std::vector<ExprPtr> args;
+  QueryPtr query;  // aggregate, count
+  Name row;        // aggregate: the row's name; rank: the index
   std::uint16_t depth = 1;  // of the tree; bounded, so that walking it recursively is safe
 
   // checked
@@ -86,8 +97,31 @@ struct Expr {
   bool absent = false;     // may have no value
   bool never = false;      // never has one: `none` in one form or another
   Meaning meaning = Meaning::unknown;
-  std::uint32_t index = 0;  // of the state, function, builtin, local or field
+  std::uint32_t index = 0;  // of the state, function, builtin, local, field, table, column, total (of the module) or, of a
+                            // rank, index; of an aggregate its row's local
+  std::uint32_t table = 0;  // when type is row; of a column, an index or a rank, whose
   std::optional<Constant> constant;
+};
+
+// `t`, `t[...]`, `t by index`, `t by index[...]`, then bounds, desc, limit and where.
+struct Query {
+  Span span;
+  Name table;
+  std::optional<Name> index;
+  std::vector<ExprPtr> group;  // between the brackets
+  Span group_at;               // zero length: there are none
+  ExprPtr low, high;           // `from` or `above`, `to` or `below`
+  bool low_excluded = false, high_excluded = false;
+  Span low_at, high_at;        // the words
+  Span desc_at;                // zero length: not `desc`
+  ExprPtr limit, where;
+  Span limit_at, where_at;
+
+  // checked
+  std::uint32_t table_index = 0;
+  std::uint32_t order = 0;     // as Scan::order
+  std::uint32_t rows = 0;      // as Scan::limit
+  bool streams = false;
 };
 
 // `name: e`, `name` or `path.word`; the last two name themselves.
@@ -113,7 +147,11 @@ enum class StmtKind : std::uint8_t {
   append,
   splice,
   delete_document,
-  table_write,  // insert, put, update, delete of rows
+  insert,      // `insert` of cells into `table`; with a name: `let name = insert ...`
+  put,         // the same, replacing
+  update,      // of the row `target`
+  delete_row,  // `target`
+  table_write,  // any of these four, as long as they are not told apart
 };
 
 using Block = std::vector<StmtPtr>;
@@ -129,10 +167,14 @@ struct Stmt {
   ExprPtr first, last, limit;  // count_loop: first..last; splice: at, remove
   ExprPtr text;                // what a fault says
   std::vector<Cell> cells;
+  Name table;       // insert, put
+  bool changeable = false;  // of `var id = insert ...`
+  QueryPtr query;   // row_loop
   Block body, otherwise;
 
   // checked
-  std::uint32_t local = 0;  // let, var, count_loop
+  std::uint32_t local = 0;  // let, var, count_loop, row_loop, insert with a name
+  std::uint32_t table_index = 0;  // insert, put, update, delete_row
   Fault fault = Fault::none;
   std::uint32_t rounds = 0;  // count_loop: its limit
 };
@@ -156,6 +198,56 @@ struct StateSyntax {
   Name name;
   SlotSyntax slot;
   ExprPtr first;
+  std::optional<Name> was;
+};
+struct SizeSyntax {
+  Span at;
+  Size size = Size::max;
+  ExprPtr rows;
+  std::vector<Name> per;
+};
+struct ColumnSyntax {
+  Name name;
+  SlotSyntax slot;
+  Span auto_at;  // zero length: not `auto`
+  ExprPtr first;
+  std::optional<Name> was;
+};
+struct PartSyntax {
+  Name column;
+  Span desc_at;  // zero length: rising
+};
+struct KeySyntax {
+  Span at;
+  std::vector<PartSyntax> parts;
+};
+struct IndexSyntax {
+  Span at;
+  Name name;
+  std::vector<PartSyntax> parts;
+  bool unique = false;
+  Span ranked_at;  // zero length: not ranked
+};
+struct TotalSyntax {
+  Span at;
+  Name name;
+  std::optional<Name> sum;  // its column; none: count
+  std::vector<PartSyntax> by;
+};
+struct TableSyntax {
+  Span at;
+  Name name;
+  std::vector<SizeSyntax> sizes;
+  std::optional<Name> was;
+  std::vector<ColumnSyntax> columns;
+  std::vector<KeySyntax> keys;  // one, if it is right
+  std::vector<IndexSyntax> indexes;
+  std::vector<TotalSyntax> totals;
+  std::vector<Name> drops;
+};
+struct DropSyntax {
+  bool table = false;  // else a state
+  Name name;
 };
 struct DocumentsSyntax {
   Span at;
@@ -171,12 +263,13 @@ struct InputSyntax {
   InputKind kind = InputKind::key;
   Span keyed_at;  // zero length: not keyed
   ExprPtr max;
+  ExprPtr every;  // timers
   std::vector<FieldSyntax> fields;
 };
 struct Local {
   std::string name;
   Span span;
-  Type type = Type::none;
+  RegisterType type;
   bool changeable = false;
 };
 struct ParameterSyntax {
@@ -191,7 +284,8 @@ struct Body {
 
   // checked
   std::vector<Local> locals;  // parameters first
-  bool writes = false;        // a state or the document
+  bool writes = false;        // a state, a table or the document
+  bool writes_tables = false;
   bool chance = false;
   std::uint32_t depth = 1;  // of calls, itself included
 };
@@ -204,7 +298,7 @@ struct FnSyntax {
   Body body;
 
   // checked
-  std::vector<Type> types;
+  std::vector<RegisterType> types;
   Type type = Type::none;
   bool known = false;  // its head was right, so calls of it can be checked
 };
@@ -227,6 +321,11 @@ struct ViewSyntax {
   bool of_rows = false;
   Name type;
   Body body;
+  // Of a table view, instead of the body's value: `for row in query { cells }`.
+  Name row;
+  QueryPtr query;
+  std::vector<Cell> cells;
+  Span cells_at;
 
   // checked
   Type result = Type::none;
@@ -243,12 +342,13 @@ struct Syntax {
   Span version_at;
   std::vector<ConstSyntax> consts;
   std::vector<StateSyntax> states;
-  std::vector<Name> tables;
+  std::vector<TableSyntax> tables;
   std::vector<DocumentsSyntax> documents;
   std::vector<InputSyntax> inputs;
   std::vector<FnSyntax> functions;
   std::vector<OnSyntax> handlers;
   std::vector<ViewSyntax> views;
+  std::vector<DropSyntax> drops;
   std::vector<Unserved> unserved;
 };
 

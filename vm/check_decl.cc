@@ -142,7 +142,7 @@ void Checker::collect() {
   for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i)
     all.push_back({&syntax_.functions[i].name, Meaning::function, i});
   for (std::uint32_t i = 0; i < syntax_.tables.size(); ++i)
-    all.push_back({&syntax_.tables[i], Meaning::unknown, i});
+    all.push_back({&syntax_.tables[i].name, Meaning::unknown, i});
   std::sort(all.begin(), all.end(),
             [](const Entry& a, const Entry& b) { return a.name->span.offset < b.name->span.offset; });
   for (const Entry& e : all) declare(*e.name, e.meaning, e.index);

@@ -125,7 +125,9 @@ void Checker::expr(Expr& e) {
       member(e);
       break;
     case ExprKind::index:
-    case ExprKind::aggregate: {
+    case ExprKind::aggregate:
+    case ExprKind::count:
+    case ExprKind::rank: {
       const auto found = globals_.find(e.text);
       const bool builtin_form = e.kind == ExprKind::aggregate && found == globals_.end();
       if (!builtin_form && (found == globals_.end() || found->second.meaning != Meaning::unknown)) {
@@ -246,7 +248,7 @@ void Checker::name_expr(Expr& e) {
     if (const Local* local = find_local(n, &index)) {
       e.meaning = Meaning::local;
       e.index = index;
-      e.type = local->type;
+      e.type = local->type.type;
       return;
     }
     if (on_ && on_->line && on_->line->text == n) {
@@ -410,7 +412,7 @@ void Checker::call_function(Expr& e, std::uint32_t index) {
                               std::to_string(e.args.size()));
   for (std::size_t i = 0; i < e.args.size() && !failed_; ++i) {
     if (i < f.types.size())
-      value_of(*e.args[i], f.types[i], "`" + f.parameters[i].name.text + "` of `" + e.text + "` is");
+      value_of(*e.args[i], f.types[i].type, "`" + f.parameters[i].name.text + "` of `" + e.text + "` is");
     else
       value(*e.args[i]);
   }

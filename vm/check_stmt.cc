@@ -76,6 +76,10 @@ bool Checker::statement(Stmt& s) {
     case StmtKind::delete_document:
       document_write(s);
       return true;
+    case StmtKind::insert:
+    case StmtKind::put:
+    case StmtKind::update:
+    case StmtKind::delete_row:
     case StmtKind::table_write:
       no_tables(s.at);
       return true;

@@ -72,7 +72,7 @@ void Generator::begin(const Body& body, std::size_t parameters) {
   none_ = nullptr;
   in_partial_ = false;
   // One at a time, in order: the first registers are the parameters.
-  std::vector<Type> types;
+  std::vector<RegisterType> types;
   for (std::size_t i = 0; i < parameters; ++i) types.push_back(body.locals[i].type);
   code_.take_window(types);
   for (std::size_t i = 0; i < parameters; ++i) locals_[i] = {static_cast<unsigned>(i), false};
@@ -200,6 +200,10 @@ void Generator::statement(const Stmt& s) {
     case StmtKind::delete_document:
       return write_document(s);
     case StmtKind::row_loop:
+    case StmtKind::insert:
+    case StmtKind::put:
+    case StmtKind::update:
+    case StmtKind::delete_row:
     case StmtKind::table_write:
       return;
   }

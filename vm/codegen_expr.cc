@@ -159,7 +159,7 @@ Generator::Window Generator::arguments(const std::vector<ExprPtr>& args) {
     const Reg r = operand(*args[0]);
     return {r.number, r.owned ? std::size_t{1} : 0};
   }
-  std::vector<Type> types;
+  std::vector<RegisterType> types;
   for (const ExprPtr& a : args) types.push_back(a->type);
   const unsigned first = code_.take_window(types);
   for (std::size_t i = 0; i < args.size(); ++i) into(*args[i], first + static_cast<unsigned>(i));
@@ -280,7 +280,7 @@ Generator::Reg Generator::joined(const Expr& e, std::optional<unsigned> target) 
   std::optional<unsigned> before;  // what is joined so far
   while (true) {
     const std::size_t n = std::min(kJoinedAtOnce, parts.size() - done + (before ? 1 : 0));
-    const unsigned first = code_.take_window(std::vector<Type>(n, Type::text));
+    const unsigned first = code_.take_window(std::vector<RegisterType>(n, Type::text));
     std::size_t i = 0;
     if (before) {
       code_.emit(Op::move, first, *before);

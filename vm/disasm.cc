@@ -124,12 +124,12 @@ std::string disassemble(const Module& module) {
       for (std::size_t i = 0; i < function.registers.size(); ++i) {
         if (i == function.parameters.size() && i > 0) out += " |";
         out += ' ';
-        out += letter(function.registers[i]);
+        out += letter(function.registers[i].type);
       }
     }
     if (function.result != Type::none) {
       out += " -> ";
-      out += letter(function.result);
+      out += letter(function.result.type);
       if (function.partial) out += '?';
     }
     out += '\n';

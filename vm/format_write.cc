@@ -91,12 +91,12 @@ std::string_view bare_name(const Function& function) {
 
 void write_function(Writer& out, const Function& function) {
   out.u8(static_cast<std::uint8_t>(function.kind));
-  out.u8(static_cast<std::uint8_t>(function.result));
+  out.u8(static_cast<std::uint8_t>(function.result.type));
   out.u8(static_cast<std::uint8_t>((function.partial ? 1 : 0) | (function.writes ? 2 : 0)));
   if (function.kind == FunctionKind::function) out.text(bare_name(function));
   out.count(function.parameters.size());
   out.count(function.registers.size());
-  for (const Type type : function.registers) out.u8(static_cast<std::uint8_t>(type));
+  for (const RegisterType& one : function.registers) out.u8(static_cast<std::uint8_t>(one.type));
   out.count(function.code.size());
 }
 

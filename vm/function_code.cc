@@ -35,7 +35,7 @@ void FunctionCode::close_loop(std::uint32_t head) {
   reachable_ = false;
 }
 
-unsigned FunctionCode::take(Type type) {
+unsigned FunctionCode::take(RegisterType type) {
   for (unsigned r = 0; r < types_.size(); ++r) {
     if (used_[r] || types_[r] != type) continue;
     used_[r] = true;
@@ -44,7 +44,7 @@ unsigned FunctionCode::take(Type type) {
   return take_window({type});
 }
 
-unsigned FunctionCode::take_window(const std::vector<Type>& types) {
+unsigned FunctionCode::take_window(const std::vector<RegisterType>& types) {
   const unsigned n = static_cast<unsigned>(types.size());
   unsigned first = 0;
   for (; first < types_.size(); ++first) {
@@ -55,7 +55,7 @@ unsigned FunctionCode::take_window(const std::vector<Type>& types) {
   if (first + n > kRegistersMax) {
     // The function is refused; what is emitted from here on only has to stay inside the arrays.
     too_many_registers_ = true;
-    types_.assign(kRegistersMax + n, types.empty() ? Type::num : types[0]);
+    types_.assign(kRegistersMax + n, types.empty() ? RegisterType(Type::num) : types[0]);
     used_.assign(kRegistersMax + n, true);
     return 0;
   }

@@ -41,9 +41,9 @@ class FunctionCode {
   void close_loop(std::uint32_t head);
 
   // A register of this type that is free: types never change, so a freed one serves its own type again.
-  unsigned take(Type type);
+  unsigned take(RegisterType type);
   // `types.size()` consecutive ones.
-  unsigned take_window(const std::vector<Type>& types);
+  unsigned take_window(const std::vector<RegisterType>& types);
   void free(unsigned r) { used_[r] = false; }
   void free_window(unsigned first, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) free(first + static_cast<unsigned>(i));
@@ -60,7 +60,7 @@ class FunctionCode {
 
   std::vector<Word> code_;
   std::vector<std::uint32_t> lines_;
-  std::vector<Type> types_;
+  std::vector<RegisterType> types_;
   std::vector<bool> used_;
   std::uint32_t line_ = 1;
   bool reachable_ = true;

@@ -10,6 +10,10 @@
 
 namespace sluice::vm {
 
+class Orders;
+class Records;
+class Tables;
+
 // What a module reads and writes while it runs; the engine implements it over a store.
 // Thread: the machine's. Life: spans given out stay good until the event ends.
 class Host {
@@ -36,6 +40,12 @@ class Host {
 
   // 32 secret bytes of the event; asked only by functions that use chance.
   virtual std::string_view seed() = 0;
+
+  // Tables; asked only of hosts of modules that have some.
+  virtual const Tables* tables() { return nullptr; }
+  virtual Records* records() { return nullptr; }
+  // Null: positions are known elsewhere (Outcome::elsewhere).
+  virtual Orders* orders() { return nullptr; }
 };
 
 struct Event {
@@ -66,6 +76,7 @@ struct Outcome {
   std::string_view text;                      // Life: until the machine runs again
   Reply reply;
   bool wrote = false;                         // a state or the document was written (even to the same value)
+  bool elsewhere = false;                     // it needs orders, which this host has not: nothing else of this holds
   std::uint64_t fuel_used = 0;
   std::uint32_t line = 0;                     // of the fault, when the module carries lines; for the log
 };
@@ -84,6 +95,13 @@ class Machine {
   // The value of a view as text in Outcome::reply (kind owned, type text). Absent: Fault::not_found.
   // A view that faults for another reason has no value either (404 `no_value`); the fault goes to the log.
   Outcome view(const Module& module, const View& view, const Event& event, Host& host);
+
+  // A page of a table view: {"rows":N,"from":F,"items":[{...},...]}, json. `from` is brought down to the number of rows,
+  // `count` to 1,000. Each cell is its own run with its own fuel; a page ends early, after a whole row, once its cells
+  // together used the event's fuel or its text passed 1 MiB. A fault of the rows themselves, or of `where`, is the
+  // outcome's.
+  Outcome page(const Module& module, const View& view, const Event& event, Host& host, std::uint64_t from,
+               std::uint64_t count);
 
  private:
   struct Impl;

@@ -46,6 +46,19 @@ const Input* Module::find_input(std::string_view n) const { return by_name(input
 const View* Module::find_view(std::string_view n) const { return by_name(views, n); }
 const State* Module::find_state(std::string_view n) const { return by_name(states, n); }
 
+const Table* Module::find_table(std::string_view n) const { return by_name(tables, n); }
+
+Module::TotalAt Module::total_at(std::uint32_t number) const {
+  std::size_t table = 0;
+  while (number >= tables[table].totals.size()) number -= static_cast<std::uint32_t>(tables[table++].totals.size());
+  return {static_cast<std::uint8_t>(table), static_cast<std::uint8_t>(number)};
+}
+
+std::uint32_t Module::total_number(std::uint32_t table, std::uint32_t total) const {
+  for (std::uint32_t t = 0; t < table; ++t) total += static_cast<std::uint32_t>(tables[t].totals.size());
+  return total;
+}
+
 const Handler* Module::find_handler(std::uint32_t event) const {
   const auto at = std::lower_bound(handlers.begin(), handlers.end(), event,
                                    [](const Handler& h, std::uint32_t e) { return h.event < e; });

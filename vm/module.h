@@ -25,6 +25,15 @@ inline constexpr std::uint32_t kSlugMax = 64;                   // bytes
 inline constexpr std::uint64_t kFuel = 1'000'000;               // per event or view cell, unless the host says otherwise
 inline constexpr std::uint32_t kArenaBytes = 1024 * 1024;       // per event
 
+// The type of a register, a parameter or a result: of a row or a cursor also whose.
+struct RegisterType {
+  Type type = Type::none;
+  std::uint8_t table = 0;           // row and cursor only, else 0
+  RegisterType() = default;
+  RegisterType(Type t, unsigned of_table = 0) : type(t), table(static_cast<std::uint8_t>(of_table)) {}
+  bool operator==(const RegisterType&) const = default;
+};
+
 // What a state, a column or a field stores.
 struct Slot {
   Base base = Base::num;
@@ -42,10 +51,82 @@ struct State {
   std::string name;
   Slot slot;
   std::optional<Value> first;       // none: without a value, `?` only; a span points into Module::text_pool
+  std::string was{};                  // its name in the version before; empty: the same
 };
 
-// The place of section 4. A file of this version has none; the loader refuses one that has.
-struct Table { std::string name; };
+inline constexpr std::size_t kTablesMax = 64, kColumnsMax = 32, kKeyColumnsMax = 4, kIndexesMax = 8, kTotalsMax = 8;
+inline constexpr std::size_t kOrderColumnsMax = 8;            // of an index; of a total's groups
+inline constexpr std::size_t kAllTotalsMax = 256;             // of a module: TOTAL names one with a byte
+inline constexpr std::size_t kScansMax = 256, kShapesMax = 256;   // the same for OPEN, and for INSERT and UPDATE
+inline constexpr std::uint32_t kKeyTextMax = 200;             // bytes of a text in a key or index
+inline constexpr std::uint32_t kColumnTextMax = 64 * 1024;    // bytes of a text in any other column
+inline constexpr std::size_t kEncodedKeyMax = 500;            // bytes of LMDB's 511
+inline constexpr std::uint32_t kLoopMax = 10'000;             // rows of a query, rounds of a loop
+inline constexpr std::uint32_t kPageMax = 1'000;              // rows of a page of a table view
+
+struct Column {
+  std::string name;
+  Slot slot;                        // never bytes
+  bool automatic = false;           // `auto`: an int, numbered 1, 2, 3...; never given
+  std::optional<Value> first{};     // its default; none: must be given, or `?` and absent. A span points into text_pool
+  std::string was{};
+};
+// Columns in the order of a key, an index or a group, by their number in the table.
+struct KeyPart {
+  std::uint8_t column = 0;
+  bool descending = false;          // indexes only
+  bool operator==(const KeyPart&) const = default;
+};
+// A row whose `?` column is absent is not in indexes over it.
+struct Index {
+  std::string name;
+  std::vector<KeyPart> parts{};       // 1..8
+  bool unique = false;
+  bool ranked = false;
+};
+struct Total {
+  std::string name;
+  bool sum = false;                 // else a count of rows
+  std::uint8_t column = 0;          // of a sum: num, int or u32; an absent one adds nothing
+  std::vector<std::uint8_t> by{};     // 0..8 columns that are never absent
+};
+enum class Size : std::uint8_t { none = 0, max = 1, keep = 2 };
+struct Table {
+  std::string name;
+  Size size = Size::none;           // of the whole table
+  std::uint32_t rows = 0;           // at most
+  Size group_size = Size::none;     // `per`: of each group of rows
+  std::uint32_t group_rows = 0;
+  std::uint8_t per = 0;             // leading key columns that make a group; 0: no groups
+  std::vector<Column> columns{};
+  std::vector<std::uint8_t> key{};    // 1..4 columns, never `?`
+  std::vector<Index> indexes{};
+  std::vector<Total> totals{};
+  std::string was{};
+  std::vector<std::string> drops{};   // columns whose values may be lost
+};
+
+// Section 7. How a query goes over rows. OPEN's window: the values of `prefix` columns, the low bound, the high bound.
+enum class Bound : std::uint8_t { none = 0, including = 1, excluding = 2 };
+struct Scan {
+  std::uint8_t table = 0;
+  std::uint8_t order = 0;           // 0: the key; 1 + i: index i
+  std::uint8_t prefix = 0;          // leading columns of the order that are given
+  Bound low = Bound::none, high = Bound::none;   // on the next column, in its own sense also when it is `desc`
+  bool descending = false;          // against the order
+  bool streams = false;             // the loop's body writes no table, so no keys are taken beforehand
+  std::uint32_t limit = 0;          // rows at most, 1..10,000; 0: a paged view's
+  bool operator==(const Scan&) const = default;
+};
+enum class Writing : std::uint8_t { insert = 0, put = 1, update = 2 };
+// The columns of an INSERT or UPDATE in the order of its window. A `?` column takes two registers: a bool, whether it
+// has a value, then the value (of its type, whatever it is when there is none).
+struct RowShape {
+  std::uint8_t table = 0;
+  Writing writing = Writing::insert;
+  std::vector<std::uint8_t> columns{};
+  bool operator==(const RowShape&) const = default;
+};
 
 enum class DocumentKind : std::uint8_t { none = 0, text = 1, bytes = 2, json = 3 };
 struct Documents {
@@ -72,17 +153,15 @@ struct Input {
   }
 };
 
-// Section 7: scans and row shapes. A file of this version has neither.
-
 enum class FunctionKind : std::uint8_t { function = 0, handler = 1, view = 2 };
 struct Function {
   std::string name;                 // for errors: "on take", "view left", "fn cost"
   FunctionKind kind = FunctionKind::function;
-  std::vector<Type> parameters;     // the first registers
-  Type result = Type::none;
+  std::vector<RegisterType> parameters;   // the first registers
+  RegisterType result;
   bool partial = false;             // `?`: may return absent
   bool writes = false;
-  std::vector<Type> registers;      // at most 200, parameters first
+  std::vector<RegisterType> registers;    // at most 200, parameters first
   std::vector<Word> code;           // at most 65,535
 };
 
@@ -96,11 +175,18 @@ struct Parameter {
   std::string name;
   Slot slot;                        // num, int, u32, bool, text or slug; never optional
 };
+struct ViewCell {
+  std::string name;
+  std::uint32_t function = 0;       // (parameters, row, position: num) -> num, text or bool; absent or faulting: null
+};
 struct View {
   std::string name;
-  Type type = Type::num;            // num, text or boolean (a table view comes with tables)
+  Type type = Type::num;            // num, text, boolean; cursor: a table view
   std::vector<Parameter> parameters;
-  std::uint32_t function = 0;
+  std::uint32_t function = 0;       // (parameters) -> the value, or the cursor of a table view
+  // Table views only.
+  std::optional<std::uint32_t> where{};   // (parameters, row) -> bool; then the scan has a limit
+  std::vector<ViewCell> cells{};          // at least one
 };
 
 // What the verifier found out about a function; not in the file.
@@ -112,6 +198,8 @@ struct Facts {
   bool reads_seq = false;
   bool chance = false;
   bool writes = false;
+  bool ranks = false;               // needs the fences of an owner
+  std::uint64_t tables_read = 0, tables_written = 0;   // a bit per table
 };
 
 struct Module {
@@ -133,6 +221,9 @@ struct Module {
   std::vector<Function> functions;
   std::vector<Handler> handlers;    // rising by event
   std::vector<View> views;
+  std::vector<Scan> scans;
+  std::vector<RowShape> shapes;
+  std::vector<std::string> dropped_states, dropped_tables;   // `drop state NAME`, `drop table NAME`
   // Section 12: line of each word, per function; empty when the file has none.
   std::vector<std::vector<std::uint32_t>> lines;
 
@@ -142,6 +233,11 @@ struct Module {
   const Input* find_input(std::string_view n) const;
   const View* find_view(std::string_view n) const;
   const State* find_state(std::string_view n) const;
+  const Table* find_table(std::string_view n) const;
+  // Totals are numbered through the module: those of table 0, of table 1, ... Shape: number < how many there are.
+  struct TotalAt { std::uint8_t table = 0, total = 0; };
+  TotalAt total_at(std::uint32_t number) const;
+  std::uint32_t total_number(std::uint32_t table, std::uint32_t total) const;
   // The function of an event, or nullptr when the module has no handler for it.
   const Handler* find_handler(std::uint32_t event) const;
 

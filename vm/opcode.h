@@ -17,14 +17,29 @@
 //   BUILTIN a b c              a = language function c of the window b
 //   FIELD a x                  field x of the message; the line of a text input is its field 0
 //   GETS a x   SETS a x   CLRS x      state x; only a `?` state may be absent or cleared
+//   ROW a b c                  a = the row of table c with the key in window b; may be absent
+//   COL a b c                  a = column c of row b; may be absent if the column is `?`. Any instruction on a row that is
+//                              gone faults not_found
+//   SETCOL a b c               column b of row a = c        CLRCOL a b    column b of row a = none (`?` only)
+//   INSERT a b c               the row of shape c (insert or put) from window b; a = its auto number, or 255
+//   UPDATE a b c               the columns of shape c (update) of row a from window b
+//   ERASE a                    removes row a
+//   COUNT a x                  a = rows of table x
+//   GCOUNT a b c               a = rows of the group of table c that the `per` key columns in window b name
+//   TOTAL a b c                a = total c of the module, of the group in window b (b = 0 without `by`); may be absent if
+//                              it sums num columns (its exact value is beyond the largest double)
+//   RANK a b c                 a = rows before row b in index c of its table (ranked); may be absent: the row is not in it
+//   OPEN a b c                 cursor a = the rows of scan c between the bounds in window b (b = 0 when it has none)
+//   NEXT a b, ABSENT y         row a = the next one of cursor b; directly behind the OPEN of b; y is the word behind its
+//                              LOOP. The body does not write b. In a function of a table view OPEN is followed by RET
 //   FORP a x                   numbers r[a]..r[a+1], at most x of them (1..10000), else the fault limit; FORL follows directly
 //   FORL a x, ABSENT y         the next number in r[a]; a and x as in its FORP; y is the word behind its LOOP. The body
 //                              writes neither r[a] nor r[a+1]
-//   LOOP x                     back to the FORL at x
+//   LOOP x                     back to the FORL or NEXT at x
 //   DOC a b                    b = 0: the document's content; b = 1: an empty value if there is a document (`has doc`)
 //   DOCSET a   DOCAPP a        content in a      DOCSPL a   window: at, remove, content
 //   JBEG  JFLD a x  JNUL x  REPLYJ    x: the name, a text constant; a: num, text or bool
-//   REPLYV a   REPLYF a (field a: slug, text or bytes)   REPLYD
+//   REPLYV a   REPLYF a (field a: slug, text or bytes)   REPLYD   REPLYR a (row a as a record of all its columns)
 //
 // Operands that an instruction does not use are 0.
 // Source: design module.md 3.2.
@@ -49,7 +64,7 @@ enum class Op : std::uint8_t {
   field = 0x40, now = 0x41, seq = 0x42, dockey = 0x43, docrev = 0x44,
   // states
   gets = 0x50, sets = 0x51, clrs = 0x52,
-  // tables: numbers kept; the loader of format 1 refuses them until tables are served
+  // tables
   row = 0x60, col = 0x61, setcol = 0x62, clrcol = 0x63, insert = 0x64, update = 0x65, erase = 0x66, count = 0x67,
   gcount = 0x68, total = 0x69, rank = 0x6a,
   // loops
@@ -71,8 +86,11 @@ constexpr Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
 }
 constexpr Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
 
-// Fuel of one run, under cost model 1: callees, language functions and bytes aside.
+// Fuel of one run, under cost model 1: callees, language functions, bytes, and what indexes and totals add aside.
 std::uint32_t flat_fuel(Op op);
+struct Module;
+// With what the indexes and totals of the table add that the instruction can move: 100 each.
+std::uint32_t fuel_of(const Module& module, Word w);
 
 // The mnemonic as `aupc disasm` prints it; empty for a number that is no instruction.
 std::string_view mnemonic(Op op);

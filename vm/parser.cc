@@ -101,7 +101,7 @@ class Parser : public StmtParser {
   void table_declaration(Span at_table) {
     const Name name = need_name("a name");
     if (failed_) return;
-    syntax_.tables.push_back(name);
+    syntax_.tables.emplace_back().name = name;
     syntax_.unserved.push_back({Unserved::What::table, at_table});
     while (!at(Tok::lbrace)) {
       if (at(Tok::end) || starts_declaration()) return expected("`{`");

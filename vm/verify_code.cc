@@ -129,19 +129,19 @@ class CodeCheck {
   bool has_register(unsigned r) {
     return r < f_.registers.size() || refuse("there is no register " + number(r));
   }
-  bool typed(unsigned r, Type type) {
+  bool typed(unsigned r, RegisterType type) {
     if (!has_register(r)) return false;
     if (f_.registers[r] == type) return true;
-    return refuse("register " + number(r) + " is " + letter(f_.registers[r]) + ", not " + letter(type));
+    return refuse("register " + number(r) + " is " + letter(f_.registers[r].type) + ", not " + letter(type.type));
   }
   bool has_value(unsigned r) { return now_.has(r) || refuse("register " + number(r) + " may have no value"); }
-  bool need(unsigned r, Type type) { return typed(r, type) && has_value(r); }
+  bool need(unsigned r, RegisterType type) { return typed(r, type) && has_value(r); }
   bool is_free(unsigned r) {
     for (const Loop& loop : loops_)
       if (r == loop.counter || r == loop.counter + 1) return refuse("register " + number(r) + " belongs to a loop");
     return true;
   }
-  bool give(unsigned r, Type type) {
+  bool give(unsigned r, RegisterType type) {
     if (!typed(r, type) || !is_free(r)) return false;
     now_.add(r);
     return true;

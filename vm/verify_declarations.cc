@@ -120,11 +120,11 @@ std::string functions_problem(const Module& module) {
     }
     if (function.registers.size() > kRegisters) return where + "has more than 200 registers";
     if (function.code.empty() || function.code.size() > kWords) return where + "has no code, or more than 65535 words";
-    for (const Type type : function.registers) {
+    for (const auto& [type, table] : function.registers) {
       if (type == Type::row || type == Type::cursor) return where + "has rows or cursors, which this version does not serve";
       if (type == Type::none) return where + "has a register without a type";
     }
-    if (function.result > Type::bytes) return where + "gives a row or cursor, which this version does not serve";
+    if (function.result.type > Type::bytes) return where + "gives a row or cursor, which this version does not serve";
     if (function.partial && function.result == Type::none) return where + "may be absent, but has no result";
     if (function.kind == FunctionKind::handler && (!function.parameters.empty() || function.result != Type::none))
       return where + "is a handler with parameters or a result";

@@ -37,8 +37,8 @@ class Assembler {
   Assembler() { module.name = "sample"; }
 
   // "NTBY": one letter for each register.
-  static std::vector<Type> types(std::string_view letters) {
-    std::vector<Type> out;
+  static std::vector<RegisterType> types(std::string_view letters) {
+    std::vector<RegisterType> out;
     for (const char c : letters)
       out.push_back(c == 'N' ? Type::num : c == 'T' ? Type::text : c == 'B' ? Type::boolean : Type::bytes);
     return out;

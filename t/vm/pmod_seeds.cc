@@ -20,7 +20,7 @@ Slot slot(Base base, std::uint32_t max = 0) {
   s.max = base == Base::slug ? kSlugMax : max;
   return s;
 }
-unsigned add(Module& m, FunctionKind kind, std::string name, std::vector<Type> parameters, std::vector<Type> others, Type result,
+unsigned add(Module& m, FunctionKind kind, std::string name, std::vector<RegisterType> parameters, std::vector<RegisterType> others, Type result,
              std::vector<Word> code, bool writes) {
   Function f;
   f.kind = kind;
@@ -108,7 +108,7 @@ Module documents(DocumentKind kind) {
               {"add", InputKind::message, true, 0, 0, {{"body", body}}},
               {"cut", InputKind::message, true, 0, 0, {{"at", slot(Base::u32)}, {"n", slot(Base::u32)}, {"body", body}}},
               {"remove", InputKind::message, true, 0, 0, {}}};
-  const auto handler = [&](std::uint32_t input, std::vector<Type> registers, std::vector<Word> code, bool writes) {
+  const auto handler = [&](std::uint32_t input, std::vector<RegisterType> registers, std::vector<Word> code, bool writes) {
     m.handlers.push_back({event_of(input), add(m, FunctionKind::handler, "", {}, std::move(registers), Type::none, std::move(code), writes)});
   };
   handler(0, {}, {word(Op::replyd)}, false);
@@ -129,7 +129,7 @@ Module functions() {
   m.texts = {"/title", "a", "x"};
   for (std::uint8_t i = 0; i < kBuiltins; ++i) {
     const Builtin& one = builtin(i);
-    std::vector<Type> registers;
+    std::vector<RegisterType> registers;
     std::vector<Word> code;
     for (unsigned k = 0; k < one.arity; ++k) {
       registers.push_back(one.arguments[k]);
