@@ -91,30 +91,32 @@ void Checker::header() {
     module_->version = static_cast<std::uint32_t>(v);
 }
 
-// One cause is one complaint: the second table of a module says nothing new.
+// What the checks do not know yet, said once for each kind.
 void Checker::unserved() {
-  bool said[5] = {};
-  for (const Unserved& u : syntax_.unserved) {
-    bool& once = said[static_cast<std::size_t>(u.what)];
-    if (once || (u.what == Unserved::What::row_view && !syntax_.tables.empty())) continue;
-    once = true;
+  const auto say = [&](Span at, const char* message, const char* hint) {
     failed_ = false;
-    switch (u.what) {
-      case Unserved::What::table:
-      case Unserved::What::row_view:
-        no_tables(u.at);
-        break;
-      case Unserved::What::timer:
-        complain(u.at, "this version has no timers yet", "let a client or cron post a message instead");
-        break;
-      case Unserved::What::was:
-        complain(u.at, "this version has no `was` yet", "a state keeps its name as long as its store");
-        break;
-      case Unserved::What::drop:
-        complain(u.at, "this version has no `drop` yet", "a state stays as long as its store");
-        break;
+    complain(at, message, hint);
+  };
+  failed_ = false;
+  if (!syntax_.tables.empty()) no_tables(syntax_.tables.front().at);
+  for (const ViewSyntax& v : syntax_.views)
+    if (v.of_rows && syntax_.tables.empty()) {
+      failed_ = false;
+      no_tables(v.query->span);
+      break;
     }
-  }
+  for (const InputSyntax& i : syntax_.inputs)
+    if (i.kind == InputKind::timer) {
+      say(i.name.span, "this version has no timers yet", "let a client or cron post a message instead");
+      break;
+    }
+  for (const StateSyntax& s : syntax_.states)
+    if (s.was) {
+      say(s.was->span, "this version has no `was` yet", "a state keeps its name as long as its store");
+      break;
+    }
+  if (!syntax_.drops.empty())
+    say(syntax_.drops.front().name.span, "this version has no `drop` yet", "a state stays as long as its store");
 }
 
 void Checker::declare(const Name& name, Meaning meaning, std::uint32_t index) {
