@@ -56,14 +56,9 @@ std::string_view type_word(Type t) {
 
 void Checker::no_tables(Span at) {
   // A module with a table has heard of it where the table stands.
-  if (!syntax_.tables.empty() && at.offset != syntax_.unserved.front().at.offset) {
-    const bool first = std::any_of(syntax_.unserved.begin(), syntax_.unserved.end(), [&](const Unserved& u) {
-      return u.what == Unserved::What::table && u.at.offset == at.offset;
-    });
-    if (!first) {
-      failed_ = true;
-      return;
-    }
+  if (!syntax_.tables.empty() && at.offset != syntax_.tables.front().at.offset) {
+    failed_ = true;
+    return;
   }
   complain(at, "this version has no tables yet",
            "keep single values in `state`, and what belongs to a key in `documents`");

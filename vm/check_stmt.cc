@@ -44,16 +44,16 @@ bool Checker::statement(Stmt& s) {
     case StmtKind::count_loop:
       return count_loop(s);
     case StmtKind::row_loop: {
-      const auto found = globals_.find(s.target->text);
+      const auto found = globals_.find(s.query->table.text);
       if (found != globals_.end() && found->second.meaning == Meaning::unknown)
         no_tables(s.at);
-      else if (found != globals_.end() || find_local(s.target->text, nullptr) || is_field(s.target->text))
-        complain(s.target->span, "`" + s.target->text + "` is not a table",
+      else if (found != globals_.end() || find_local(s.query->table.text, nullptr) || is_field(s.query->table.text))
+        complain(s.query->table.span, "`" + s.query->table.text + "` is not a table",
                  "over numbers, write `for " + s.name.text + " in a..b limit 100 { ... }`");
       else if (syntax_.tables.empty())
         no_tables(s.at);
       else
-        unknown_name(*s.target, s.target->text);
+        no_tables(s.at);
       return true;
     }
     case StmtKind::check:
@@ -80,7 +80,6 @@ bool Checker::statement(Stmt& s) {
     case StmtKind::put:
     case StmtKind::update:
     case StmtKind::delete_row:
-    case StmtKind::table_write:
       no_tables(s.at);
       return true;
   }

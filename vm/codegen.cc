@@ -204,7 +204,6 @@ void Generator::statement(const Stmt& s) {
     case StmtKind::put:
     case StmtKind::update:
     case StmtKind::delete_row:
-    case StmtKind::table_write:
       return;
   }
 }
