@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vm/ast.h"
@@ -25,6 +26,7 @@ inline constexpr std::uint32_t kStateTextMax = 64 * 1024;  // bytes
 std::string with_article(Type type);  // "a num"
 std::string number_text(double n);
 std::string_view base_word(Base base);
+std::string columns_in_words(std::size_t n);  // "2 columns"
 inline RegisterType register_type(const Expr& e) { return {e.type, e.type == Type::row ? e.table : 0}; }
 // How many bytes a stored value takes in a key. Source: design module.md 4.2.
 std::size_t key_width(const Slot& slot);
@@ -106,7 +108,7 @@ class Checker {
   std::optional<std::uint8_t> find_column(const Table& t, const Name& name);
   // A column that goes into the bytes of a key.
   bool fits_key(const Table& t, std::uint8_t column, Span at, std::string_view what);
-  bool fits_width(const Table& t, std::size_t width, Span at, std::string_view what);
+  bool fits_width(std::size_t width, Span at, std::string_view what);
 
   // --- functions, handlers, views (check_function.cc)
   void function(std::uint32_t index);
@@ -137,7 +139,8 @@ class Checker {
   // --- names (check_name.cc)
   void name_expr(Expr& e);
   void member(Expr& e);
-  void row_of(Expr& e);  // `t[key]`
+  void row_of(Expr& e);
+  void column_of(Expr& e, const Table& t, std::uint8_t column);
   bool document_allowed(Span at);
   void unknown_name(const Expr& e, std::string_view text);
   std::vector<std::string> known_names() const;
@@ -156,22 +159,32 @@ class Checker {
   bool allow_write(Span at, std::string_view what);
 
   // --- queries (check_query.cc)
-  // Everything but `where`, for which the row's name has to be known first. `paged`: nothing need bound it.
-  bool query(Query& q, bool paged);
+  // What a query is for says what has to bound it: nothing need bound pages and kept counts.
+  enum class Reading : std::uint8_t { rows, page, count, first };
+  // Everything but `where`, for which the row's name has to be known first.
+  bool query(Query& q, Reading reading);
   bool order(Query& q, const Table& t, std::vector<std::uint8_t>& columns);
   void bounds(Query& q, const Table& t, const std::vector<std::uint8_t>& columns);
-  void bounded(Query& q, const Table& t, const std::vector<std::uint8_t>& columns, bool paged);
-  void unbounded(const Query& q, const Table& t);
-  bool absent_bounds(const Query& q) const;
-  void where(Query& q);
+  void bounded(Query& q, const Table& t, const std::vector<std::uint8_t>& columns, Reading reading);
+  void unbounded(const Query& q, const Table& t, const std::vector<std::uint8_t>& columns, Reading reading);
+  bool deeper(Span at);
+  // `part` is done for each row: what it writes says whether the query may stream.
+  template <class Part>
+  void for_each_row(Query& q, Part part) {
+    const bool before = std::exchange(body_->writes_tables, false);
+    ++loops_;
+    if (q.where) condition(*q.where);
+    if (!failed_) part();
+    --loops_;
+    q.streams = !body_->writes_tables;
+    body_->writes_tables |= before;
+  }
+
+  // --- expressions over rows (check_aggregate.cc)
   void aggregate(Expr& e);
   void aggregate_value(Expr& e);
   void count(Expr& e);
   void rank(Expr& e);
-  bool deeper(Span at);
-  // Keeps what a part of the body writes apart, to know whether a query over it may stream.
-  template <class Part>
-  void streaming(Query& q, Part part);
 
   // --- statements (check_stmt.cc)
   // True when control can reach what stands behind.
@@ -180,6 +193,7 @@ class Checker {
   void assign(Stmt& s);
   void assign_to(Stmt& s, RegisterType type, std::string_view what);
   void assign_state(Stmt& s, std::uint32_t index);
+  void set_none(const Stmt& s, bool optional, const std::string& what);
   void local(Stmt& s);
   void effect(Stmt& s);
   bool count_loop(Stmt& s);
@@ -199,11 +213,11 @@ class Checker {
   void update(Stmt& s);
   void delete_row(Stmt& s);
   void assign_column(Stmt& s);
-  bool row_target(Stmt& s, std::string_view word);
-  bool settable(const Table& t, std::uint32_t column, Span at);
-  void row_cells(std::vector<Cell>& cells, std::uint32_t table, bool inserting, std::vector<bool>& given);
-  void column_value(Expr& e, std::uint32_t table, std::uint32_t column);
-  void writes_table(Span at);
+  // The row that a statement changes. False: it is none, and that was said.
+  bool target_row(Expr& e, std::string_view what);
+  bool settable(const Table& t, std::uint8_t column, Span at);
+  void column_value(Expr& e, const Table& t, std::uint8_t column);
+  bool writes_table(Span at);
 
   void complain(Span span, std::string message, std::string hint = {}) {
     if (failed_) return;
@@ -211,6 +225,7 @@ class Checker {
     complaints_.push_back({span, std::move(message), std::move(hint)});
   }
   std::uint32_t line_of(Span span) const;
+  std::string source_of(Span span) const { return std::string(source_.substr(span.offset, span.length)); }
 
   std::string_view source_;
   Syntax& syntax_;

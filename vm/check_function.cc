@@ -34,7 +34,8 @@ RegisterType Checker::signature_type(const Name& name) {
     complain(name.span, "bytes are not passed on", "pass `text(...)` of them, or their size");
   else
     complain(name.span, "there is no type called `" + t + "`",
-             near.empty() ? "types are num, int, u32, bool, text, slug and the rows of a table"
+             near.empty() ? syntax_.tables.empty() ? "types are num, int, u32, bool, text and slug"
+                                                 : "types are num, int, u32, bool, text, slug and the name of a table"
                           : "did you mean `" + near + "`?");
   return Type::none;
 }
@@ -190,16 +191,15 @@ void Checker::view(ViewSyntax& v) {
 // Three functions come of it: the rows and `where` of the parameters, and each cell of a row and its position.
 void Checker::view_of_rows(ViewSyntax& v, View& out) {
   v.result = Type::cursor;
-  const bool paged = !v.query->where;
-  if (!query(*v.query, paged)) return;
+  if (!query(*v.query, v.query->where ? Reading::rows : Reading::page)) return;
   const auto row = new_local(v.row, {Type::row, v.query->table_index}, false);
   if (!row) return;
-  if (v.query->where) where(*v.query);
+  if (v.query->where) condition(*v.query->where);
   v.query->streams = true;
   in_cells_ = true;
   if (v.cells.empty())
     complain(v.cells_at, "a view of rows shows at least one cell", "write `{ " + v.row.text + ".column }`");
-  cells(v.cells, "a view's row");
+  cells(v.cells, "row");
   in_cells_ = false;
   for (const Cell& c : v.cells) out.cells.push_back({c.name.text, 0});
 }
