@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vm/ast.h"
+#include "vm/check_query.h"
 #include "vm/parser.h"
 
 namespace sluice::vm {
@@ -27,7 +28,6 @@ std::string with_article(Type type);  // "a num"
 std::string number_text(double n);
 std::string_view base_word(Base base);
 std::string columns_in_words(std::size_t n);  // "2 columns"
-inline RegisterType register_type(const Expr& e) { return {e.type, e.type == Type::row ? e.table : 0}; }
 // How many bytes a stored value takes in a key. Source: design module.md 4.2.
 std::size_t key_width(const Slot& slot);
 
