@@ -317,6 +317,9 @@ TEST_CASE("a long line breaks where least is torn apart") {
   CHECK(rest("view v: text = \"" + n + n + n + n + "\"") == "view v: text = \"" + n + n + n + n + "\"\n");
   CHECK(rest("view v: text = \"" + n + n + n + n + "long\"") ==
         "view v: text =\n    \"" + n + n + n + n + "long\"\n");
+  // A name that looks like a clause is none.
+  CHECK(rest("view where: num = " + n + " + " + n + " + " + n + " + " + n) ==
+        "view where: num =\n    " + n + " + " + n + " + " + n + " + " + n + "\n");
   // A break that does not help is none.
   CHECK(rest("const A = \"" + std::string(100, 'n') + '"') ==
         "const A = \"" + std::string(100, 'n') + "\"\n");
