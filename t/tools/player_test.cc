@@ -1,42 +1,8 @@
 // A module played in memory answers as the server does.
-#include "tools/player.h"
-
-#include <doctest/doctest.h>
-
-#include "tools/transcript.h"
-#include "vm/compiler.h"
-#include "vm/format.h"
+#include "t/tools/play.h"
 
 namespace sluice::tools {
 namespace {
-
-std::unique_ptr<const vm::Module> module_of(std::string_view source) {
-  const vm::Compiled compiled = vm::compile(source);
-  std::string said;
-  for (const vm::Diagnostic& d : compiled.diagnostics) said += vm::render("m.aup", source, d);
-  INFO(said);
-  REQUIRE(compiled.module != nullptr);
-  const Result<std::string, std::string> file = vm::encode(*compiled.module);
-  REQUIRE(file);
-  Result<std::unique_ptr<const vm::Module>, std::string> loaded = vm::load(*file);
-  REQUIRE(loaded);
-  return std::move(*loaded);
-}
-
-std::unique_ptr<Player> player_of(std::string_view source) {
-  Result<std::unique_ptr<Player>, std::string> player = Player::make(module_of(source));
-  REQUIRE(player);
-  return std::move(*player);
-}
-
-// All that is answered otherwise; empty when nothing is.
-std::string play_all(Player& player, std::string_view calls) {
-  const Result<std::vector<Step>, std::string> steps = parse_calls(calls);
-  REQUIRE_MESSAGE(steps.has_value(), (steps ? std::string() : steps.error()));
-  std::string out;
-  for (const Played::Wrong& wrong : play(player, *steps).wrong) out += render("m.calls", wrong);
-  return out;
-}
 
 constexpr std::string_view kCounter = R"aup(module counter 1
 state n: int in 0..3
