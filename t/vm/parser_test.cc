@@ -13,7 +13,8 @@ std::string shape(const Expr& e) {
       return e.text;
     default: {
       static constexpr const char* kNames[] = {"num",    "bool",  "none",     "text",      "joined", "name",
-                                               "member", "index", "call",     "aggregate", "neg",    "not",
+                                               "member", "index", "call",     "aggregate", "count",  "rank",
+                                               "neg",    "not",
                                                "has",    "bin",   "coalesce", "and",       "or",     "if"};
       std::string out = "(";
       out += kNames[static_cast<int>(e.kind)];
