@@ -31,6 +31,10 @@ int test_file(const std::string& path, Player& player, bool update) {
     return kErrors;
   }
   const Played played = play(player, *steps);
+  if (std::string why = player.store().check_derived(); !why.empty()) {
+    std::cerr << path << ": after it " << why << '\n';
+    return kErrors;
+  }
   std::size_t rewritten = 0;
   for (const auto& answer : played.answers) rewritten += answer.has_value();
   if (update && rewritten == played.wrong.size()) {

@@ -13,19 +13,21 @@ constexpr std::size_t kDocumentHead = sizeof(std::uint64_t) + 1;
 
 }  // namespace
 
-MemoryStore::MemoryStore(const vm::Module& module) : module_(module) {
+MemoryStore::MemoryStore(const vm::Module& module)
+    : module_(module), tables_(module, vm::first_layout(module)) {
   for (std::size_t i = 0; i < module.states.size(); ++i)
     if (module.states[i].first) MemoryStore::set_state(static_cast<std::uint16_t>(i), *module.states[i].first);
   records_.keep_event();
 }
 
 std::string MemoryStore::state_key(std::uint16_t number) const {
-  return vm::state_key(number);
+  return vm::state_key(tables_.layout().states[number]);
 }
 
 void MemoryStore::begin_event(std::string_view key) {
   ++events_;
   seed_.clear();
+  orders_.begin_event();
   has_document_ = !key.empty();
   if (!has_document_) return;
   key_.assign(key);
@@ -54,11 +56,13 @@ bool MemoryStore::keep_event() {
   stage_document();
   const bool changed = records_.wrote();
   records_.keep_event();
+  orders_.keep_event();
   return changed;
 }
 
 void MemoryStore::undo_event() {
   records_.undo_event();
+  orders_.undo_event();
 }
 
 bool MemoryStore::state(std::uint16_t number, vm::Value& out) {

@@ -10,8 +10,13 @@
 #include <string_view>
 
 #include "proxy/engine/document_edit.h"
+#include "tools/check_derived.h"
+
+#include "vm/layout.h"
 #include "vm/machine.h"
 #include "vm/memory_records.h"
+#include "vm/orders.h"
+#include "vm/tables.h"
 
 namespace sluice::tools {
 
@@ -29,6 +34,8 @@ class MemoryStore final : public vm::Host {
 
   proxy::DocumentEdit& document() { return document_; }
   const vm::MemoryRecords::Map& contents() const { return records_.contents(); }
+  // What is wrong with what was derived from the rows, one sentence; empty when it equals a rebuild.
+  std::string check_derived() { return tools::check_derived(tables_, records_, orders_); }
 
   bool state(std::uint16_t number, vm::Value& out) override;
   void set_state(std::uint16_t number, const vm::Value& value) override;
@@ -46,14 +53,18 @@ class MemoryStore final : public vm::Host {
   }
   // The same at every run: from the number of the event alone.
   std::string_view seed() override;
+  const vm::Tables* tables() override { return &tables_; }
   vm::Records* records() override { return &records_; }
+  vm::Orders* orders() override { return &orders_; }
 
  private:
   std::string state_key(std::uint16_t number) const;
   void stage_document();
 
   const vm::Module& module_;
+  const vm::Tables tables_;
   vm::MemoryRecords records_;
+  vm::Orders orders_;
   std::uint64_t events_ = 0;
   std::string seed_, key_;
   store::Document stored_;                    // of the event
