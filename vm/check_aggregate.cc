@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "vm/check_base.h"
-#include "vm/check_query.h"
 #include "vm/names.h"
 
 namespace sluice::vm {

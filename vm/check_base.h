@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vm/ast.h"
+#include "vm/check_query.h"
 #include "vm/parser.h"
 
 namespace sluice::vm {
@@ -20,16 +21,12 @@ inline constexpr std::size_t kCalledMax = 256;  // functions: CALL names one wit
 inline constexpr std::uint32_t kCallsDeep = 8;
 inline constexpr int kConstsDeep = 100;
 inline constexpr int kLoopsDeep = 4;
-inline constexpr double kPeriodMax = 366.0 * 86'400'000;  // ms, of a timer
 inline constexpr std::uint32_t kStateTextMax = 64 * 1024;  // bytes
 
 std::string with_article(Type type);  // "a num"
 std::string number_text(double n);
 std::string_view base_word(Base base);
 std::string columns_in_words(std::size_t n);  // "2 columns"
-inline RegisterType register_type(const Expr& e) { return {e.type, e.type == Type::row ? e.table : 0}; }
-// How many bytes a stored value takes in a key. Source: design module.md 4.2.
-std::size_t key_width(const Slot& slot);
 
 struct Global {
   Meaning meaning = Meaning::unknown;

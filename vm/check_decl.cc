@@ -230,7 +230,7 @@ void Checker::field(InputSyntax& i, std::size_t n, Input& out) {
 void Checker::timer(InputSyntax& i, Input& out) {
   const std::optional<double> every = known_number(i.every);
   if (!every) return;
-  if (*every != std::floor(*every) || *every < 1 || *every > kPeriodMax)
+  if (*every != std::floor(*every) || *every < 1 || *every > kEveryMax)
     return complain(i.every->span, "a timer runs every 1ms to 366d, in whole milliseconds",
                     "write `input timer " + i.name.text + " every 10s`");
   out.every_ms = *every;

@@ -1,8 +1,10 @@
-// What checker and code generator both ask of a query.
+// What checker and code generator both ask of an expression or a query.
 #pragma once
 #include "vm/ast.h"
 
 namespace sluice::vm {
+
+inline RegisterType register_type(const Expr& e) { return {e.type, e.type == Type::row ? e.table : 0}; }
 
 // Whether a table keeps the number of the query's rows, so that they need not be gone over.
 enum class Kept : std::uint8_t { no, table, group };

@@ -49,20 +49,6 @@ std::string_view base_word(Base base) {
   }
 }
 
-std::size_t key_width(const Slot& slot) {
-  switch (slot.base) {
-    case Base::num:
-    case Base::integer:
-      return 8;
-    case Base::u32:
-      return 4;
-    case Base::boolean:
-      return 1;
-    default:
-      return std::size_t{slot.max} + 1;  // ended by 00
-  }
-}
-
 namespace {
 
 bool is_number(Base base) { return base == Base::num || base == Base::integer || base == Base::u32; }

@@ -15,12 +15,6 @@ std::vector<std::string> column_names(const Table& t) {
   return out;
 }
 
-std::size_t width_of(const Table& t, const std::vector<std::uint8_t>& columns) {
-  std::size_t width = 0;
-  for (const std::uint8_t c : columns) width += key_width(t.columns[c].slot);
-  return width;
-}
-
 // A name that the list holds already.
 template <class List>
 bool has_name(const List& list, std::string_view name) {
@@ -138,7 +132,7 @@ void Checker::key(TableSyntax& t, Table& out) {
     if (!fits_key(out, *column, p.column.span, "a key")) return;
     out.key.push_back(*column);
   }
-  fits_width(width_of(out, out.key), k.at, "this key");
+  fits_width(order_bytes(out, 0), k.at, "this key");
 }
 
 void Checker::sizes(TableSyntax& t, Table& out) {
@@ -197,10 +191,10 @@ void Checker::index(IndexSyntax& i, Table& out) {
     columns.push_back(*column);
     index.parts.push_back({*column, p.desc_at.length != 0});
   }
-  // Equal entries are told apart by the key of their rows.
-  const std::size_t width = width_of(out, columns) + (i.unique ? 0 : width_of(out, out.key));
-  if (!fits_width(width, i.name.span, i.unique ? "this index" : "this index, with the key,")) return;
   out.indexes.push_back(std::move(index));
+  // Equal entries are told apart by the key of their rows.
+  fits_width(order_bytes(out, static_cast<unsigned>(out.indexes.size())), i.name.span,
+             i.unique ? "this index" : "this index, with the key,");
 }
 
 void Checker::total(TotalSyntax& t, Table& out) {
@@ -233,7 +227,7 @@ void Checker::total(TotalSyntax& t, Table& out) {
     if (!fits_key(out, *column, p.column.span, "a group")) return;
     total.by.push_back(*column);
   }
-  if (!fits_width(width_of(out, total.by), t.name.span, "the group of this total")) return;
+  if (!fits_width(total_bytes(out, total), t.name.span, "the group of this total")) return;
   out.totals.push_back(std::move(total));
 }
 

@@ -3,10 +3,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "vm/codegen_base.h"
 
 namespace sluice::vm {
+namespace {
+
+// The numbers of the first `n` locals: a body's parameters.
+std::vector<std::uint32_t> first_locals(std::size_t n) {
+  std::vector<std::uint32_t> out(n);
+  std::iota(out.begin(), out.end(), 0u);
+  return out;
+}
+
+}  // namespace
 void generate(std::string_view source, const Syntax& syntax, Module& module,
               std::vector<Complaint>& complaints) {
   Generator(source, syntax, module, complaints).run();
@@ -45,21 +56,23 @@ void Generator::run() {
   std::sort(handlers.begin(), handlers.end(),
             [](const OnSyntax* a, const OnSyntax* b) { return a->event < b->event; });
   for (const OnSyntax* o : handlers) handler(*o);
-  for (std::size_t i = 0; i < syntax_.views.size(); ++i) view(syntax_.views[i], i);
+  for (std::size_t i = 0; i < syntax_.views.size(); ++i) view(syntax_.views[i], module_.views[i]);
 }
 
-void Generator::begin(const Body& body, std::size_t parameters) {
+void Generator::begin(const Body& body, const std::vector<std::uint32_t>& parameters) {
   code_ = FunctionCode();
   locals_.assign(body.locals.size(), Reg{});
   scope_.clear();
   absent_ = nullptr;
   none_ = nullptr;
   in_partial_ = false;
-  // One at a time, in order: the first registers are the parameters.
+  // The first registers, in order.
   std::vector<RegisterType> types;
-  for (std::size_t i = 0; i < parameters; ++i) types.push_back(body.locals[i].type);
+  for (const std::uint32_t p : parameters) {
+    locals_[p] = {static_cast<unsigned>(types.size()), false};
+    types.push_back(body.locals[p].type);
+  }
   code_.take_window(types);
-  for (std::size_t i = 0; i < parameters; ++i) locals_[i] = {static_cast<unsigned>(i), false};
 }
 
 void Generator::finish(Function& function, const Name& name, std::string_view what) {
@@ -76,7 +89,7 @@ void Generator::finish(Function& function, const Name& name, std::string_view wh
 }
 
 void Generator::function(const FnSyntax& f) {
-  begin(f.body, f.parameters.size());
+  begin(f.body, first_locals(f.parameters.size()));
   Function out;
   out.name = "fn " + f.name.text;
   out.parameters = f.types;
@@ -102,7 +115,7 @@ void Generator::function(const FnSyntax& f) {
 }
 
 void Generator::handler(const OnSyntax& o) {
-  begin(o.body, 0);
+  begin(o.body, {});
   Function out;
   out.name = "on " + o.name.text;
   if (o.edge != Edge::none) out.name += o.edge == Edge::up ? " up" : " down";
@@ -115,23 +128,82 @@ void Generator::handler(const OnSyntax& o) {
   finish(out, o.name, "handler");
 }
 
-void Generator::view(const ViewSyntax& v, std::size_t index) {
-  begin(v.body, v.parameters.size());
-  Function out;
-  out.name = "view " + v.name.text;
+void Generator::view_function(const ViewSyntax& v, Function& out) {
   out.kind = FunctionKind::view;
   for (std::size_t i = 0; i < v.parameters.size(); ++i) out.parameters.push_back(v.body.locals[i].type);
-  out.result = v.result;
+}
+
+void Generator::view(const ViewSyntax& v, View& out) {
+  if (v.of_rows) return view_of_rows(v, out);
+  begin(v.body, first_locals(v.parameters.size()));
+  Function f;
+  f.name = "view " + v.name.text;
+  view_function(v, f);
+  f.result = v.result;
+  view_value(*v.body.value, f);
+  out.function = static_cast<std::uint32_t>(module_.functions.size());
+  finish(f, v.name, "view");
+}
+
+// What a view or a cell of it gives; absent when anything in it is.
+void Generator::view_value(const Expr& e, Function& out) {
   Label absent;
   absent_ = &absent;
-  const Reg r = operand(*v.body.value);
-  at(v.body.value->span);
-  if (v.body.value->type != Type::none) code_.end(Op::ret, r.number);
+  const Reg r = operand(e);
+  at(e.span);
+  if (!e.never) code_.end(Op::ret, r.number);
   out.partial = !absent.uses.empty();
   code_.bind(absent);
   code_.end(Op::retabs);
-  module_.views[index].function = static_cast<std::uint32_t>(module_.functions.size());
-  finish(out, v.name, "view");
+}
+
+void Generator::view_of_rows(const ViewSyntax& v, View& out) {
+  const Query& q = *v.query;
+  std::vector<std::uint32_t> parameters = first_locals(v.parameters.size());
+  begin(v.body, parameters);
+  Function rows;
+  rows.name = "view " + v.name.text;
+  view_function(v, rows);
+  rows.result = {Type::cursor, q.table_index};
+  const Window window = arguments(window_of(q));
+  const unsigned cursor = code_.take(rows.result);
+  at(q.span);
+  code_.emit(Op::open, cursor, window.first, scan_index(q));
+  code_.end(Op::ret, cursor);
+  out.function = static_cast<std::uint32_t>(module_.functions.size());
+  finish(rows, v.name, "view");
+
+  // Locals of aggregates in the bounds may have had the row's name before it.
+  std::uint32_t row = static_cast<std::uint32_t>(v.body.locals.size()) - 1;
+  while (v.body.locals[row].name != v.row.text) --row;
+  parameters.push_back(row);
+  if (q.where) {
+    begin(v.body, parameters);
+    Function keeps;
+    keeps.name = "view " + v.name.text + " where";
+    view_function(v, keeps);
+    keeps.parameters.push_back(v.body.locals[row].type);
+    keeps.result = Type::boolean;
+    const Reg r = operand(*q.where);
+    at(q.where->span);
+    code_.end(Op::ret, r.number);
+    out.where = static_cast<std::uint32_t>(module_.functions.size());
+    finish(keeps, v.name, "view");
+  }
+  for (std::size_t i = 0; i < v.cells.size(); ++i) {
+    const Cell& c = v.cells[i];
+    begin(v.body, parameters);
+    position_ = code_.take_window({Type::num});
+    Function cell;
+    cell.name = "view " + v.name.text + "." + c.name.text;
+    view_function(v, cell);
+    cell.parameters.push_back(v.body.locals[row].type);
+    cell.parameters.push_back(Type::num);
+    cell.result = c.value->never ? Type::num : c.value->type;
+    view_value(*c.value, cell);
+    out.cells[i].function = static_cast<std::uint32_t>(module_.functions.size());
+    finish(cell, c.name, "cell");
+  }
 }
 
 }  // namespace sluice::vm

@@ -1,7 +1,6 @@
 // Statements.
 #include <algorithm>
 
-#include "vm/check_query.h"
 #include "vm/codegen_base.h"
 
 namespace sluice::vm {
@@ -10,13 +9,17 @@ namespace {
 // Whether `e` reads the local.
 bool mentions(const Expr& e, std::uint32_t local) {
   if (e.meaning == Meaning::local && e.index == local) return true;
-  return std::any_of(e.args.begin(), e.args.end(), [&](const ExprPtr& a) { return mentions(*a, local); });
+  const auto in = [&](const auto& part) { return part && mentions(*part, local); };
+  if (std::any_of(e.args.begin(), e.args.end(), in)) return true;
+  if (!e.query) return false;
+  const std::vector<const Expr*> window = window_of(*e.query);
+  return in(e.query->where) || std::any_of(window.begin(), window.end(), in);
 }
 
 // Expressions that write their register before they have read all they need.
 bool writes_early(const Expr& e) {
   return e.kind == ExprKind::conditional || e.kind == ExprKind::coalesce || e.kind == ExprKind::logical_and ||
-         e.kind == ExprKind::logical_or || e.kind == ExprKind::joined;
+         e.kind == ExprKind::logical_or || e.kind == ExprKind::joined || e.kind == ExprKind::aggregate;
 }
 
 }  // namespace
@@ -71,11 +74,14 @@ void Generator::statement(const Stmt& s) {
     case StmtKind::delete_document:
       return write_document(s);
     case StmtKind::row_loop:
+      return row_loop(s);
     case StmtKind::insert:
     case StmtKind::put:
+      return insert(s);
     case StmtKind::update:
+      return update(s);
     case StmtKind::delete_row:
-      return;
+      return delete_row(s);
   }
 }
 
@@ -85,7 +91,7 @@ void Generator::local(const Stmt& s) {
   const bool shared = !r.owned && s.kind == StmtKind::let && s.value->kind == ExprKind::name;
   const bool source_changes = shared && locals_[s.value->index].owned;
   if (!r.owned && (!shared || source_changes)) {
-    const Reg own{code_.take(s.value->type), true};
+    const Reg own{code_.take(register_type(*s.value)), true};
     code_.emit(Op::move, own.number, r.number);
     r = own;
   }
@@ -93,45 +99,55 @@ void Generator::local(const Stmt& s) {
   scope_.push_back(s.local);
 }
 
+template <class Read, class Store, class Clear>
+void Generator::assign_stored(const Stmt& s, bool optional, Read read, Store store, Clear clear) {
+  if (s.value->never) return clear();
+  if (s.op) {
+    const Reg before{code_.take(Type::num), true};
+    read(before.number);
+    may_be_absent(optional);
+    const Reg by = operand(*s.value);
+    release(before);
+    release(by);
+    const Reg r{code_.take(Type::num), true};
+    at(s.op_at);
+    arithmetic(*s.op, r.number, before.number, by.number);
+    at(s.at);
+    store(r.number);
+    release(r);
+    return;
+  }
+  // `s = if c then x else none`: what has no value clears it.
+  Label none, end;
+  if (optional) none_ = &none;
+  const Reg r = operand(*s.value);
+  none_ = nullptr;
+  at(s.at);
+  store(r.number);
+  release(r);
+  if (none.uses.empty()) return;
+  code_.jump(end);
+  code_.bind(none);
+  clear();
+  code_.bind(end);
+}
+
 void Generator::assign(const Stmt& s) {
   const Expr& t = *s.target;
   if (t.meaning == Meaning::doc) return write_document(s);
-  if (t.meaning == Meaning::state) {
-    if (s.value->kind == ExprKind::none) {
-      code_.emit_x(Op::clrs, 0, t.index);
-      return;
-    }
-    Reg r;
-    if (s.op) {
-      const Reg before{code_.take(Type::num), true};
-      code_.emit_x(Op::gets, before.number, t.index);
-      may_be_absent(t.absent);
-      const Reg by = operand(*s.value);
-      release(before);
-      release(by);
-      r = {code_.take(Type::num), true};
-      at(s.op_at);
-      arithmetic(*s.op, r.number, before.number, by.number);
-    } else {
-      // `s = if c then x else none`: what has no value clears the state.
-      Label none, end;
-      if (t.absent) none_ = &none;
-      r = operand(*s.value);
-      none_ = nullptr;
-      at(s.at);
-      code_.emit_x(Op::sets, r.number, t.index);
-      release(r);
-      if (none.uses.empty()) return;
-      code_.jump(end);
-      code_.bind(none);
-      code_.emit_x(Op::clrs, 0, t.index);
-      code_.bind(end);
-      return;
-    }
-    at(s.at);
-    code_.emit_x(Op::sets, r.number, t.index);
-    release(r);
-    return;
+  if (t.meaning == Meaning::state)
+    return assign_stored(
+        s, t.absent, [&](unsigned r) { code_.emit_x(Op::gets, r, t.index); },
+        [&](unsigned r) { code_.emit_x(Op::sets, r, t.index); },
+        [&] { code_.emit_x(Op::clrs, 0, t.index); });
+  if (t.meaning == Meaning::column) {
+    const Reg row = operand(*t.args[0]);
+    assign_stored(
+        s, module_.tables[t.table].columns[t.index].slot.optional,
+        [&](unsigned r) { code_.emit(Op::col, r, row.number, t.index); },
+        [&](unsigned r) { code_.emit(Op::setcol, row.number, t.index, r); },
+        [&] { code_.emit(Op::clrcol, row.number, t.index); });
+    return release(row);
   }
   const unsigned to = locals_[t.index].number;
   if (s.op) {
@@ -173,19 +189,7 @@ void Generator::count_loop(const Stmt& s) {
     Label exit;
     code_.refer(Op::absent, 0, exit);
     locals_[s.local] = {counter, false};
-    // No jump leaves a loop, so what is absent inside ends the function from inside.
-    Label absent;
-    Label* const outer = absent_;
-    if (in_partial_) absent_ = &absent;
-    block(s.body);
-    absent_ = outer;
-    if (!absent.uses.empty()) {
-      Label next;
-      code_.jump(next);
-      code_.bind(absent);
-      code_.end(Op::retabs);
-      code_.bind(next);
-    }
+    inside_loop([&] { block(s.body); });
     at(s.at);
     code_.close_loop(head);
     code_.bind(exit);
@@ -243,7 +247,7 @@ void Generator::reply(const Stmt& s) {
   } else {
     const Reg r = operand(e);
     at(s.at);
-    code_.end(Op::replyv, r.number);
+    code_.end(e.type == Type::row ? Op::replyr : Op::replyv, r.number);
     release(r);
   }
 }

@@ -42,6 +42,8 @@ class ParserBase {
     advance();
     return true;
   }
+  // A word that means something here, unless it is the name of the column that follows: `max: num`.
+  bool at_clause(std::string_view text) const { return at_word(text) && token(1).kind != Tok::colon; }
   bool accept_word(std::string_view text) {
     if (!at_word(text)) return false;
     advance();
@@ -164,8 +166,6 @@ class TableParser : public StmtParser {
   using StmtParser::StmtParser;
 
  protected:
-  // A word that means something here, unless it is the name of the column or field that follows: `max: num`.
-  bool at_clause(std::string_view text) const { return at_word(text) && token(1).kind != Tok::colon; }
   SlotSyntax slot();
   std::optional<Name> was();
   TableSyntax table(Span from);

@@ -85,7 +85,7 @@ ExprPtr ExprParser::expression() {
 
 ExprPtr ExprParser::logical_or() {
   ExprPtr left = logical_and();
-  while (at_word("or") && !failed_) {
+  while (at_clause("or") && !failed_) {
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_or, std::move(left), op_at, logical_and());
@@ -95,7 +95,7 @@ ExprPtr ExprParser::logical_or() {
 
 ExprPtr ExprParser::logical_and() {
   ExprPtr left = logical_not();
-  while (at_word("and") && !failed_) {
+  while (at_clause("and") && !failed_) {
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_and, std::move(left), op_at, logical_not());
@@ -270,6 +270,11 @@ ExprPtr ExprParser::primary() {
       }
       if (t.text == "insert" || t.text == "put")
         complain(t.span, "a row is inserted by a statement", "write `let id = insert t { ... }`");
+      if (t.text == "update")
+        complain(t.span, "`update` gives no value", "write it as a statement of its own");
+      if (t.text == "for")
+        complain(t.span, "rows are no value",
+                 "write `view v = for r in t { r.a }`, or `sum(r.a for r in t)`");
       break;
     case Tok::plus:
       expected("a value", "to add one, write `x += 1`");
@@ -358,6 +363,7 @@ std::vector<Cell> ExprParser::cells() {
     } else {
       cell.value = path();
       const Expr& e = *cell.value;
+      if (at(Tok::assign)) expected("`:`", "write `name: value`");
       if (e.kind == ExprKind::name || e.kind == ExprKind::member)
         cell.name = {e.text, e.at};
       else

@@ -56,7 +56,10 @@ bool ExprParser::at_count() const {
 
 ExprPtr ExprParser::count(ExprPtr call) {
   call->kind = ExprKind::count;
-  call->query = query();
+  // A bound is a sum, and a sum in one would go round without passing expression().
+  Nested nested(nesting_);
+  if (nested.too_deep()) complain(call->at, "this is nested too deep", "give parts of it names with `let`");
+  call->query = failed_ ? std::make_unique<Query>() : query();
   if (!failed_) need(Tok::rparen, "`)`");
   deepen_by(*call, *call->query);
   call->span = join(call->span, last());
@@ -140,7 +143,8 @@ QueryPtr ExprParser::query() {
     q->group_at = token().span;
     advance();
     if (at(Tok::rbracket))
-      complain(join(q->group_at, token().span), "these brackets hold nothing", "leave them out to mean all rows");
+      complain(join(q->group_at, token().span), "these brackets hold nothing",
+               "leave them out to mean all rows");
     Expr group;
     if (!failed_) arguments(group, Tok::rbracket, "`,` or `]`");
     q->group = std::move(group.args);
@@ -167,6 +171,7 @@ QueryPtr ExprParser::query() {
     q->where_at = token().span;
     advance();
     q->where = expression();
+    if (at(Tok::assign)) complain(token().span, "`=` sets a value", "compare with `==`");
   }
   // What follows a query is never one of its words, so it is one in the wrong place.
   if (!failed_ && at_query_clause()) {
@@ -177,13 +182,14 @@ QueryPtr ExprParser::query() {
     else if (word == "by")
       complain(token().span, q->index ? "there is an order already" : "`by` follows the table",
                q->index ? "rows are read in the order of one index"
-                        : "write `" + q->table.text + " by " + (is_word(token(1)) ? token(1).text : "index") + " ...`");
+                        : "write `" + q->table.text + " by " + (is_word(token(1)) ? token(1).text : "index") +
+                              " ...`");
     else if (word == (q->where ? "where" : "limit"))
       complain(token().span, "there is a `" + word + "` already",
                q->where ? "join the conditions with `and`" : "keep one of them");
     else
       complain(token().span, "`" + word + "` comes before `" + (q->limit ? "limit" : "where") + "`",
-               "first from above to below, and desc; then `limit`, then `where`");
+               "bounds and `desc` stand first, then `limit`, then `where`");
   }
   if (!failed_) foreign_clause();
   q->span = join(from, last());

@@ -16,8 +16,9 @@ bool StmtParser::unindented() const {
   return from == 0 || source_[from - 1] == '\n';
 }
 bool StmtParser::starts_declaration() const {
-  return is_word(token()) && std::find(std::begin(kDeclarations), std::end(kDeclarations), token().text) !=
-                                 std::end(kDeclarations);
+  return is_word(token()) && token(1).kind != Tok::colon &&
+         std::find(std::begin(kDeclarations), std::end(kDeclarations), token().text) !=
+             std::end(kDeclarations);
 }
 
 Block StmtParser::block(Span* end) {
@@ -102,9 +103,10 @@ StmtPtr StmtParser::insert() {
     complain(token().span, "there is no `into`", "write `" + word + " " + token(1).text + " { ... }`");
   s->table = need_name("the name of a table");
   if (!failed_ && !at(Tok::lbrace))
-    expected("`{`", at(Tok::lbracket) ? "the key stands with the other columns: `" + word + " " + s->table.text +
-                                            " { ... }`"
-                                      : "a row is written `" + word + " " + s->table.text + " { column: value }`");
+    expected("`{`",
+             at(Tok::lbracket)
+                 ? "the key stands with the other columns: `" + word + " " + s->table.text + " { ... }`"
+                 : "a row is written `" + word + " " + s->table.text + " { column: value }`");
   if (!failed_) s->cells = cells();
   return s;
 }
@@ -136,16 +138,19 @@ StmtPtr StmtParser::remove() {
   }
   s->kind = StmtKind::delete_row;
   if (at_word("from") && is_word(token(1)))
-    complain(token().span, "there is no `delete from`",
-             "write `delete " + token(1).text + "[key]`, or `for r in " + token(1).text + " ... { delete r }`");
+    complain(
+        token().span, "there is no `delete from`",
+        "write `delete " + token(1).text + "[key]`, or `for r in " + token(1).text + " ... { delete r }`");
   s->target = path();
   if (failed_) return s;
   const Expr& t = *s->target;
   if (t.kind == ExprKind::member)
-    complain(t.span, "`delete` removes a whole row",
-             "write `" + std::string(source_.substr(t.span.offset, t.span.length)) + " = none` for one column");
+    complain(
+        t.span, "`delete` removes a whole row",
+        "write `" + std::string(source_.substr(t.span.offset, t.span.length)) + " = none` for one column");
   if (at_query_clause())
-    complain(token().span, "`delete` removes one row", "for several, write `for r in " + t.text + " ... { delete r }`");
+    complain(token().span, "`delete` removes one row",
+             "for several, write `for r in " + t.text + " ... { delete r }`");
   return s;
 }
 

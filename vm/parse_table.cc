@@ -11,12 +11,12 @@ SlotSyntax TableParser::slot() {
     std::string_view name;
     Base base;
   };
-  static constexpr BaseName kBases[] = {
-      {"num", Base::num},   {"int", Base::integer}, {"u32", Base::u32},    {"bool", Base::boolean},
-      {"text", Base::text}, {"slug", Base::slug},   {"bytes", Base::bytes}};
+  static constexpr BaseName kBases[] = {{"num", Base::num},      {"int", Base::integer}, {"u32", Base::u32},
+                                        {"bool", Base::boolean}, {"text", Base::text},   {"slug", Base::slug},
+                                        {"bytes", Base::bytes}};
   s.base_at = token().span;
-  const auto found = std::find_if(std::begin(kBases), std::end(kBases),
-                                  [&](const BaseName& b) { return at_word(b.name); });
+  const auto found =
+      std::find_if(std::begin(kBases), std::end(kBases), [&](const BaseName& b) { return at_word(b.name); });
   if (found == std::end(kBases)) {
     expected("a type", "types are num, int, u32, bool, text, slug and bytes");
     return s;
@@ -59,7 +59,8 @@ std::optional<Name> TableParser::was() {
   return old;
 }
 
-void TableParser::rising(const std::vector<PartSyntax>& parts, std::string_view message, std::string_view hint) {
+void TableParser::rising(const std::vector<PartSyntax>& parts, std::string_view message,
+                         std::string_view hint) {
   for (const PartSyntax& p : parts)
     if (p.desc_at.length != 0) complain(p.desc_at, std::string(message), std::string(hint));
 }
@@ -120,8 +121,9 @@ void TableParser::column(TableSyntax& t) {
   if (accept(Tok::assign)) c.first = expression();
   if (!failed_) c.was = was();
   if (!failed_ && at(Tok::assign))
-    complain(token().span, c.was ? "the default comes before `was`" : "there is a default already",
-             c.was ? "write `" + c.name.text + ": ... = default was " + c.was->text + "`" : "keep one of them");
+    complain(
+        token().span, c.was ? "the default comes before `was`" : "there is a default already",
+        c.was ? "write `" + c.name.text + ": ... = default was " + c.was->text + "`" : "keep one of them");
   if (at_clause("auto"))
     complain(token().span, c.auto_at.length != 0 ? "there is an `auto` already" : "`auto` follows the type",
              c.auto_at.length != 0 ? "keep one of them" : "write `" + c.name.text + ": int auto`");
@@ -141,7 +143,8 @@ void TableParser::total(TableSyntax& t, Span from) {
   if (failed_) return;
   if (!accept_word("count")) {
     if (!at_word("sum"))
-      return expected("`count` or `sum`", "write `total " + total.name.text + " count by a`, or `sum(b)` for `count`");
+      return expected("`count` or `sum`", "write `total " + total.name.text + " count by a`, or `total " +
+                                              total.name.text + " sum(b) by a`");
     advance();
     if (!at(Tok::lparen)) return expected("`(`", "write `sum(column)`");
     advance();
@@ -177,8 +180,9 @@ void TableParser::clause(TableSyntax& t) {
       return expected(i.unique ? "a name for the rule" : "a name for the index",
                       "write `" + word + " NAME a` or `" + word + " NAME (a, b)`");
     i.name = need_any_word("a name");
-    i.parts = columns_of("the columns of `" + i.name.text + "`",
-                         "write `" + word + " " + i.name.text + " a` or `" + word + " " + i.name.text + " (a, b)`");
+    i.parts =
+        columns_of("the columns of `" + i.name.text + "`",
+                   "write `" + word + " " + i.name.text + " a` or `" + word + " " + i.name.text + " (a, b)`");
     if (failed_) return;
     if (at_clause("ranked")) {
       i.ranked_at = token().span;
@@ -195,7 +199,10 @@ void TableParser::clause(TableSyntax& t) {
   }
   std::string hint = "a column is `name: type`; clauses are key, index, unique, total and drop";
   if (is_word(token()) && is_word(token(1)) && !token(1).first_on_line)
-    hint = "a column is `" + token().text + ": " + token(1).text + "`; clauses are key, index, unique, total and drop";
+    hint = "a column is `" + token().text + ": " + token(1).text +
+           "`; clauses are key, index, unique, total and drop";
+  if (at_word("max") || at_word("keep"))
+    hint = "a size stands before the braces: `table " + t.name.text + " max N { ... }`";
   if (at_word("primary")) hint = "write `key a` or `key (a, b)`";
   // `index ready` alone took the first word of the next line for its column.
   const auto alone = [&](const std::vector<PartSyntax>& parts) {

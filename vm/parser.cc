@@ -22,7 +22,7 @@ class Parser : public TableParser {
       if (!failed_) continue;
       // What could not even begin a declaration is stepped over, so that reading always gets on.
       if (at_ == before) advance();
-      resume();
+      resume(before);
     }
     return std::move(syntax_);
   }
@@ -32,7 +32,7 @@ class Parser : public TableParser {
   void header() {
     if (!at_word("module")) {
       expected("`module`", "a module begins with `module NAME 1`");
-      resume();
+      resume(0);
       return;
     }
     advance();
@@ -43,12 +43,17 @@ class Parser : public TableParser {
       syntax_.version_at = token().span;
       advance();
     }
-    if (failed_) resume();
+    if (failed_) resume(0);
   }
 
-  // To the next declaration: a word that starts one, first on its line and outside braces or unindented.
-  void resume() {
+  // To the next declaration: a word that starts one, first on its line and outside the braces opened since
+  // `from`, or unindented. Inside them such a word is a clause or a column of a table.
+  void resume(std::size_t from) {
     int braces = 0;
+    for (std::size_t i = from; i < at_; ++i) {
+      if (tokens_[i].kind == Tok::lbrace) ++braces;
+      if (tokens_[i].kind == Tok::rbrace && braces > 0) --braces;
+    }
     for (; !at(Tok::end); advance()) {
       if (at(Tok::lbrace)) ++braces;
       if (at(Tok::rbrace) && braces > 0) --braces;
@@ -73,7 +78,8 @@ class Parser : public TableParser {
     if (accept_word("drop")) return drop_declaration();
     if (at_word("module"))
       return complain(t.span, "the module has its name already", "one file is one module");
-    expected("a declaration", "declarations are const, state, table, documents, input, message, fn, on, view and drop");
+    expected("a declaration",
+             "declarations are const, state, table, documents, input, message, fn, on, view and drop");
   }
 
   void const_declaration() {
@@ -91,8 +97,21 @@ class Parser : public TableParser {
     if (!failed_) s.slot = slot();
     if (!failed_ && accept(Tok::assign)) s.first = expression();
     if (!failed_) s.was = was();
-    if (!failed_ && at(Tok::assign)) complain(token().span, "the first value comes before `was`", "write `state " + s.name.text + ": ... = first was " + s.was->text + "`");
+    if (s.was) swallowed("the old name");
+    if (!failed_ && at(Tok::assign))
+      complain(token().span, "the first value comes before `was`",
+               "write `state " + s.name.text + ": ... = first was " + s.was->text + "`");
     if (!failed_) syntax_.states.push_back(std::move(s));
+  }
+
+  // The name that ends a declaration is missing, and the word that starts the next one was taken for it.
+  void swallowed(std::string_view what) {
+    if (failed_ || at(Tok::end) || starts_declaration()) return;
+    --at_;
+    if (token().first_on_line && starts_declaration())
+      expected(what);
+    else
+      ++at_;
   }
 
   void documents_declaration(Span from) {
@@ -124,6 +143,8 @@ class Parser : public TableParser {
     if (failed_) return;
     if (i.kind == InputKind::text && accept_word("max")) i.max = sum();
     if (i.kind == InputKind::timer) {
+      if (!at_word("every") && i.name.text == "every")
+        complain(i.name.span, "expected a name, found `every`", "write `input timer NAME every 10s`");
       if (!at_word("every")) expected("`every`", "write `input timer " + i.name.text + " every 10s`");
       if (!failed_) advance();
       if (!failed_) i.every = sum();
@@ -242,6 +263,7 @@ class Parser : public TableParser {
       return expected("`state` or `table`", "a column is dropped in its table");
     advance();
     d.name = need_any_word("a name");
+    swallowed("a name");
     if (!failed_) syntax_.drops.push_back(std::move(d));
   }
 
