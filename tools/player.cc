@@ -35,7 +35,8 @@ Player::Player(proxy::ServedPtr served, std::uint64_t clock_ms)
 
 Result<std::unique_ptr<Player>, std::string> Player::make(std::unique_ptr<const vm::Module> module,
                                                           std::uint64_t clock_ms) {
-  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel), clock_ms));
+  vm::Layout layout = vm::first_layout(*module);
+  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel, std::move(layout)), clock_ms));
   if (std::string why = player->start(); !why.empty()) return "`on start` fails: " + why;
   return player;
 }
@@ -143,9 +144,14 @@ void Player::apply_view(proxy::Event& event) {
   const proxy::Served::View& view = served_->views[event.number];
   proxy::decode_fields(view.asked, event.fields, fields_.data());
   store_.begin_event({});
-  const vm::Outcome outcome = machine_.view(module(), *view.declared, asked(view.asked.size()), store_);
-  fuel_used_ = outcome.fuel_used;
-  fuel_bound_ = module().facts[view.declared->function].fuel;
+  const vm::Event event_asked = asked(view.asked.size());
+  const vm::Outcome outcome =
+      view.paged() ? machine_.page(module(), *view.declared, event_asked, store_, event.from, event.count)
+                   : machine_.view(module(), *view.declared, event_asked, store_);
+  if (!view.paged()) {
+    fuel_used_ = outcome.fuel_used;
+    fuel_bound_ = module().facts[view.declared->function].fuel;
+  }
   if (outcome.fault == vm::Fault::none) {
     event.answer.type = proxy::content_type(outcome.reply.type);
     event.answer.body.text.assign(outcome.reply.text);
