@@ -126,10 +126,10 @@ $wrong: 2 calls, 2 answered otherwise
 $calls: 2 calls, answered as written
 OUT
   my $before = read_file($wrong);
-  my $unsure = write_file("$dir/unsure.calls", "// none yet\nGET /views/lit\nPOST /inputs/press\n    422 limit\n");
+  my $unsure = write_file("$dir/unsure.calls", "// none yet\nGET /views/lit\nPOST /inputs/press\n    422 limit\nPOST /inputs/press\n");
   ($code, $out) = aupc('test', '--update', $good, $unsure);
-  is_deeply([ $code, $out ], [ 0, "$unsure: 2 calls, 2 answers written\n" ], '--update writes the answers');
-  is(read_file($unsure), "// none yet\nGET /views/lit\n    200  \"false\"\nPOST /inputs/press\n    200\n", 'in their places');
+  is_deeply([ $code, $out ], [ 0, "$unsure: 3 calls, 3 answers written\n" ], '--update writes the answers');
+  is(read_file($unsure), "// none yet\nGET /views/lit\n    200  \"false\"\nPOST /inputs/press\n    200\nPOST /inputs/press\n    200\n", 'in their places');
   is((aupc('test', $good, $unsure))[0], 0, 'and then they are right');
   is(read_file($wrong), $before, 'nothing else was written');
 
