@@ -33,6 +33,45 @@ std::string describe(const Slot& slot) {
   return out;
 }
 
+std::size_t order_size(const Table& table, unsigned order) {
+  return order == 0 ? table.key.size() : table.indexes[order - 1].parts.size();
+}
+
+KeyPart order_part(const Table& table, unsigned order, std::size_t i) {
+  return order == 0 ? KeyPart{table.key[i], false} : table.indexes[order - 1].parts[i];
+}
+
+namespace {
+// The kind's byte and a number of the store, of which 16 bits make three bytes at most.
+constexpr std::uint32_t kKindBytes = 1, kNumberBytes = 3;
+
+std::uint32_t key_bytes(const Slot& slot) {
+  switch (slot.base) {
+    case Base::num: case Base::integer: return 8;
+    case Base::u32: return 4;
+    case Base::boolean: return 1;
+    default: return slot.max + 1;
+  }
+}
+std::uint32_t parts_bytes(const Table& table, unsigned order) {
+  std::uint32_t bytes = 0;
+  for (std::size_t i = 0; i < order_size(table, order); ++i) bytes += key_bytes(table.columns[order_part(table, order, i).column].slot);
+  return bytes;
+}
+}  // namespace
+
+std::uint32_t order_bytes(const Table& table, unsigned order) {
+  const std::uint32_t bytes = kKindBytes + kNumberBytes + parts_bytes(table, order);
+  if (order == 0) return bytes;
+  return bytes + kNumberBytes + (table.indexes[order - 1].unique ? 0 : parts_bytes(table, 0));
+}
+
+std::uint32_t total_bytes(const Table& table, const Total& total) {
+  std::uint32_t bytes = kKindBytes + 2 * kNumberBytes;
+  for (const std::uint8_t column : total.by) bytes += key_bytes(table.columns[column].slot);
+  return bytes;
+}
+
 namespace {
 template <class T>
 const T* by_name(const std::vector<T>& list, std::string_view name) {

@@ -63,6 +63,7 @@ inline constexpr std::uint32_t kColumnTextMax = 64 * 1024;    // bytes of a text
 inline constexpr std::size_t kEncodedKeyMax = 500;            // bytes of LMDB's 511
 inline constexpr std::uint32_t kLoopMax = 10'000;             // rows of a query, rounds of a loop
 inline constexpr std::uint32_t kPageMax = 1'000;              // rows of a page of a table view
+inline constexpr double kEveryMax = 366.0 * 24 * 3600 * 1000; // ms between two runs of a timer: 1 to this, whole
 
 struct Column {
   std::string name;
@@ -118,6 +119,15 @@ struct Scan {
   std::uint32_t limit = 0;          // rows at most, 1..10,000; 0: a paged view's
   bool operator==(const Scan&) const = default;
 };
+
+// The columns of an order: of the key (0) or of index `order - 1`. Shape: the order is there, and i < order_size.
+std::size_t order_size(const Table& table, unsigned order);
+KeyPart order_part(const Table& table, unsigned order, std::size_t i);
+// Bytes at most of a whole key in a store, its kind and the numbers of table and index included: of a row or an entry of
+// an index, and of a total's group. 500 at most.
+std::uint32_t order_bytes(const Table& table, unsigned order);
+std::uint32_t total_bytes(const Table& table, const Total& total);
+
 enum class Writing : std::uint8_t { insert = 0, put = 1, update = 2 };
 // The columns of an INSERT or UPDATE in the order of its window. A `?` column takes two registers: a bool, whether it
 // has a value, then the value (of its type, whatever it is when there is none).
@@ -145,7 +155,7 @@ struct Input {
   InputKind kind = InputKind::key;
   bool keyed = false;               // messages of modules with documents
   std::uint32_t max = 0;            // bytes; text inputs
-  double every_ms = 0;              // timers
+  double every_ms = 0;              // timers: 1..kEveryMax, whole
   std::vector<Field> fields;
   bool takes_body() const {
     return kind == InputKind::text ||

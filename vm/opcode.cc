@@ -1,6 +1,10 @@
 // Mnemonics and fuel of the instructions: cost model 1, whose numbers never change.
 #include "vm/opcode.h"
 
+#include <algorithm>
+
+#include "vm/module.h"
+
 namespace sluice::vm {
 
 std::string_view mnemonic(Op op) {
@@ -99,6 +103,46 @@ std::uint32_t flat_fuel(Op op) {
     case Op::next: return 40;
     case Op::replyr: return 50;
     default: return 1;
+  }
+}
+
+namespace {
+constexpr std::uint32_t kMoved = 100;  // an index entry or a total that follows its row
+
+// Indexes and totals that change when one of these columns does.
+std::uint32_t moved_by(const Table& table, const std::uint8_t* columns, std::size_t count) {
+  const auto set = [&](std::uint8_t column) { return std::find(columns, columns + count, column) != columns + count; };
+  std::uint32_t moved = 0;
+  for (const Index& index : table.indexes)
+    moved += std::any_of(index.parts.begin(), index.parts.end(), [&](const KeyPart& part) { return set(part.column); });
+  for (const Total& total : table.totals)
+    moved += (total.sum && set(total.column)) || std::any_of(total.by.begin(), total.by.end(), set);
+  return moved;
+}
+std::uint32_t derived(const Table& table) {
+  return static_cast<std::uint32_t>(table.indexes.size() + table.totals.size());
+}
+}  // namespace
+
+std::uint32_t fuel_of(const Module& module, const Function& function, Word w) {
+  const Op op = op_of(w);
+  const auto table_of = [&](unsigned r) -> const Table& { return module.tables[function.registers[r].table]; };
+  switch (op) {
+    case Op::setcol: case Op::clrcol: {
+      const std::uint8_t column = b_of(w);
+      return flat_fuel(op) + kMoved * moved_by(table_of(a_of(w)), &column, 1);
+    }
+    case Op::update: {
+      const RowShape& shape = module.shapes[c_of(w)];
+      return flat_fuel(op) + kMoved * moved_by(module.tables[shape.table], shape.columns.data(), shape.columns.size());
+    }
+    case Op::insert: {
+      const Table& table = module.tables[module.shapes[c_of(w)].table];
+      const std::uint32_t keeps = (table.size == Size::keep ? 1 : 0) + (table.group_size == Size::keep ? 1 : 0);
+      return flat_fuel(op) + keeps * flat_fuel(Op::erase) + kMoved * (1 + keeps) * derived(table);
+    }
+    case Op::erase: return flat_fuel(op) + kMoved * derived(table_of(a_of(w)));
+    default: return flat_fuel(op);
   }
 }
 

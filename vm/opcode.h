@@ -89,8 +89,11 @@ constexpr Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(
 // Fuel of one run, under cost model 1: callees, language functions, bytes, and what indexes and totals add aside.
 std::uint32_t flat_fuel(Op op);
 struct Module;
-// With what the indexes and totals of the table add that the instruction can move: 100 each.
-std::uint32_t fuel_of(const Module& module, Word w);
+struct Function;
+// With what the indexes and totals of the table add that the instruction can move: 100 each, and for each `keep` of an
+// INSERT's table what removing a row costs.
+// Shape: a word of `function`, whose registers say whose row it is; the word is proven, or is about no table.
+std::uint32_t fuel_of(const Module& module, const Function& function, Word w);
 
 // The mnemonic as `aupc disasm` prints it; empty for a number that is no instruction.
 std::string_view mnemonic(Op op);
