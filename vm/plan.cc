@@ -11,17 +11,6 @@ namespace {
 
 using Kind = Step::Kind;
 
-std::string value_text(const KeptValue& value) {
-  std::string out;
-  switch (value.type) {
-    case Type::num: append_number(out, value.num); break;
-    case Type::boolean: out = value.boolean ? "true" : "false"; break;
-    case Type::text: out = "\"" + value.text + "\""; break;
-    default: out = "none"; break;
-  }
-  return out;
-}
-
 std::string documents_text(const Documents& documents) {
   switch (documents.kind) {
     case DocumentKind::none: return "no documents";
@@ -74,6 +63,36 @@ std::string_view name(Kind kind) {
 std::string_view base_name(Base base) {
   constexpr std::string_view names[] = {"num", "int", "u32", "bool", "text", "slug", "bytes"};
   return names[static_cast<int>(base)];
+}
+
+std::string written(const Value& value) {
+  constexpr std::size_t kShown = 40;           // bytes
+  std::string out;
+  switch (value.type) {
+    case Type::num: append_number(out, value.num); break;
+    case Type::boolean: out = value.boolean ? "true" : "false"; break;
+    case Type::text: {
+      std::string_view text = value.text();
+      if (text.size() > kShown) {
+        std::size_t end = kShown;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+        text = text.substr(0, end);
+      }
+      out = '"';
+      for (const char c : text) {
+        constexpr char hex[] = "0123456789abcdef";
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') (out += '\\') += c;
+        else if (c == '\n') out += "\\n";
+        else if (byte < 0x20) ((out += "\\u{") += hex[byte >> 4]) += std::string(1, hex[byte & 15]) + "}";
+        else out += c;
+      }
+      out += text.size() < value.text().size() ? "...\"" : "\"";
+      break;
+    }
+    default: out = "none"; break;
+  }
+  return out;
 }
 
 std::uint8_t key_bytes(Base base) {
@@ -250,7 +269,7 @@ void Planner::plan_states() {
     if (!matched[i]) {
       plan_.next.states.push_back({number(plan_.next.next_state), state.name, state.slot});
       step(Kind::free, "state " + state.name + ": new, " +
-                           (state.first ? "it begins as " + value_text(KeptValue::of(state.first)) : "it begins without a value"));
+                           (state.first ? "it begins as " + written(*state.first) : "it begins without a value"));
       work.fresh = true;
       plan_.states.push_back(std::move(work));
       continue;

@@ -26,12 +26,13 @@ std::string_view name(Step::Kind kind);
 struct TableWork {
   std::uint32_t table = 0;                    // its place in the module
   std::vector<std::uint8_t> fits;             // columns: every row's value fits the slot as it is now declared
+  std::vector<std::uint8_t> keys;             // columns: every row's text can be in a key
   bool rows = false, groups = false;          // there are at most as many rows, in all or in each group, as now declared
   std::vector<std::uint8_t> distinct;         // unique indexes: no two rows agree in them
   std::vector<std::uint8_t> indexes, totals;  // to build
   bool counts = false;                        // of groups, to build
   bool numbers = false;                       // the next auto number is to be found
-  bool checks() const { return !fits.empty() || rows || groups || !distinct.empty(); }
+  bool checks() const { return !fits.empty() || !keys.empty() || rows || groups || !distinct.empty(); }
   bool builds() const { return !indexes.empty() || !totals.empty() || counts || numbers; }
 };
 

@@ -15,6 +15,8 @@ SlotChange change_of(const Slot& before, const Slot& after);
 // How a value is written in a key: a number in 8 bytes (num, int) or 4 (u32), a bool, a text.
 std::uint8_t key_bytes(Base base);              // 8, 4, 1; 0: a text and its end
 std::string_view base_name(Base base);
+// As a module writes it; a long text is cut.
+std::string written(const Value& value);
 
 // The words for one kind of declaration in sentences.
 struct Words {
@@ -51,6 +53,8 @@ class Planner {
   void plan_key(const Table& table, const KeptTable& before, KeptTable& after);
   void plan_indexes(const Table& table, const KeptTable& before, KeptTable& after, TableWork& work);
   void plan_totals(const Table& table, const KeptTable& before, KeptTable& after, TableWork& work);
+  // What is built over a text that was in no key: keys take every text but one with U+0000.
+  void check_text(const Table& table, std::uint8_t column, const KeptTable& before, const KeptTable& after, TableWork& work);
   void settle_shape(KeptTable& after);
 
   const Catalog& now_;

@@ -2,22 +2,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "vm/base/number_text.h"
 #include "vm/plan_base.h"
 
 namespace sluice::vm {
 namespace {
 
 using Kind = Step::Kind;
-
-std::string first_text(const std::optional<Value>& first) {
-  std::string out;
-  if (!first) return "none";
-  if (first->type == Type::num) append_number(out, first->num);
-  if (first->type == Type::boolean) out = first->boolean ? "true" : "false";
-  if (first->type == Type::text) out = "\"" + std::string(first->text()) + "\"";
-  return out;
-}
 
 std::string key_text(const KeptTable& table) {
   std::string out;
@@ -43,10 +33,10 @@ bool keeps(const KeptIndex& before, const KeptTable& then, const KeptIndex& afte
   });
 }
 
+// Sums are exact whatever the numbers were, so theirs stay as they are.
 bool keeps(const KeptTotal& before, const KeptTable& then, const KeptTotal& after, const KeptTable& now) {
   if (before.sum != after.sum || before.column != after.column || before.by != after.by) return false;
   const auto base = [](const KeptTable& t, std::uint16_t c) { return t.find_column(c)->slot.base; };
-  if (after.sum && form_of(base(then, after.column)) != form_of(base(now, after.column))) return false;
   return std::all_of(after.by.begin(), after.by.end(),
                      [&](std::uint16_t c) { return key_bytes(base(then, c)) == key_bytes(base(now, c)); });
 }
@@ -97,7 +87,7 @@ void Planner::plan_columns(const Table& table, const KeptTable& before, KeptTabl
         step(Kind::refuse, said + ": new, and old rows have no value; give it a default, or make it a `" +
                                std::string(base_name(column.slot.base)) + "?`");
       else
-        step(Kind::free, said + ": new, old rows read " + first_text(column.first));
+        step(Kind::free, said + ": new, old rows read " + (column.first ? written(*column.first) : "none"));
       after.columns.push_back(std::move(kept));
       continue;
     }
@@ -175,6 +165,16 @@ void Planner::plan_sizes(const Table& table, const KeptTable& before, KeptTable&
   }
 }
 
+void Planner::check_text(const Table& table, std::uint8_t column, const KeptTable& before, const KeptTable& after, TableWork& work) {
+  if (table.columns[column].slot.base != Base::text) return;
+  const std::uint16_t number_of_it = after.columns[column].number;
+  const KeptColumn* was = before.find_column(number_of_it);
+  if (was == nullptr || was->slot.base == Base::slug) return;
+  if (std::find(work.keys.begin(), work.keys.end(), column) != work.keys.end()) return;
+  step(Kind::check, table.name + "." + table.columns[column].name + ": no text may have U+0000, as it comes into a key");
+  work.keys.push_back(column);
+}
+
 void Planner::plan_indexes(const Table& table, const KeptTable& before, KeptTable& after, TableWork& work) {
   std::vector<bool> taken(before.indexes.size(), false);
   std::vector<std::optional<std::size_t>> from(table.indexes.size());
@@ -202,6 +202,7 @@ void Planner::plan_indexes(const Table& table, const KeptTable& before, KeptTabl
       step(Kind::check, said + ": no two rows may agree in it");
       work.distinct.push_back(static_cast<std::uint8_t>(i));
     }
+    for (const KeyPart& part : index.parts) check_text(table, part.column, before, after, work);
     step(Kind::build, said + (was == before.indexes.end() ? ": built from the rows" : ": built again from the rows"));
     work.indexes.push_back(static_cast<std::uint8_t>(i));
   }
@@ -235,6 +236,7 @@ void Planner::plan_totals(const Table& table, const KeptTable& before, KeptTable
     }
     const auto was = std::find_if(before.totals.begin(), before.totals.end(), [&](const KeptTotal& b) { return b.name == total.name; });
     after.totals.push_back(kept_total(total, after, number(after.next_total)));
+    for (const std::uint8_t c : total.by) check_text(table, c, before, after, work);
     step(Kind::build, said + (was == before.totals.end() ? ": counted from the rows" : ": counted again from the rows"));
     work.totals.push_back(static_cast<std::uint8_t>(i));
   }
