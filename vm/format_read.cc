@@ -53,8 +53,6 @@ std::string open_container(std::string_view file, Sections& sections, std::array
   if (offset != file.size()) return "goes on behind its last section";
   for (std::uint32_t number = 1; number <= static_cast<std::uint32_t>(Section::handlers); ++number)
     if (!there[number]) return section_name(number) + " is missing";
-  if (there[static_cast<std::uint32_t>(Section::evolution)])
-    return "has `was` or `drop` clauses (section 11), which this version does not serve";
   return {};
 }
 
@@ -85,10 +83,28 @@ bool read_flag(Reader& in) {
   return n == 1;
 }
 
-Type read_type(Reader& in) {
+// A byte that numbers one of few things.
+template <class Kind>
+Kind read_kind(Reader& in, Kind last) {
   const std::uint8_t n = in.u8();
-  if (n > static_cast<std::uint8_t>(Type::cursor)) in.bad();
-  return in.ok() ? static_cast<Type>(n) : Type::none;
+  if (n > static_cast<std::uint8_t>(last)) in.bad();
+  return in.ok() ? static_cast<Kind>(n) : Kind{};
+}
+
+RegisterType read_type(Reader& in) {
+  const Type type = read_kind(in, Type::cursor);
+  return {type, type == Type::row || type == Type::cursor ? in.u8() : 0u};
+}
+
+std::optional<Value> read_first(Reader& in, const Slot& slot, Module& module) {
+  if (!read_flag(in)) return std::nullopt;
+  switch (type_of(slot.base)) {
+    case Type::num: return Value::number(in.f64());
+    case Type::boolean: return Value::truth(read_flag(in));
+    default:
+      module.text_pool.emplace_back(in.text());
+      return Value::span(module.text_pool.back(), type_of(slot.base));
+  }
 }
 
 void read_constants(Reader& in, Module& module) {
@@ -101,25 +117,107 @@ void read_states(Reader& in, Module& module) {
     State state;
     state.name = in.text();
     state.slot = read_slot_type(in);
-    if (read_flag(in)) {
-      switch (type_of(state.slot.base)) {
-        case Type::num: state.first = Value::number(in.f64()); break;
-        case Type::boolean: state.first = Value::truth(read_flag(in)); break;
-        default:
-          module.text_pool.emplace_back(in.text());
-          state.first = Value::span(module.text_pool.back(), type_of(state.slot.base));
-          break;
-      }
-    }
+    state.first = read_first(in, state.slot, module);
     module.states.push_back(std::move(state));
   }
 }
 
+Size read_size(Reader& in, std::uint32_t& rows) {
+  const Size size = read_kind(in, Size::keep);
+  if (size != Size::none) rows = in.number();
+  return size;
+}
+
+std::uint8_t read_byte(Reader& in) {
+  const std::uint32_t n = in.number();
+  if (n > 255) in.bad();
+  return static_cast<std::uint8_t>(n);
+}
+
+std::vector<std::uint8_t> read_columns(Reader& in) {
+  const std::string_view bytes = in.text();
+  return {bytes.begin(), bytes.end()};
+}
+
+void read_columns_of(Reader& in, Module& module, Table& table) {
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    Column column;
+    column.name = in.text();
+    column.slot = read_slot_type(in);
+    column.automatic = read_flag(in);
+    column.first = read_first(in, column.slot, module);
+    table.columns.push_back(std::move(column));
+  }
+}
+
+void read_indexes(Reader& in, Table& table) {
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    Index index;
+    index.name = in.text();
+    const std::uint8_t flags = in.u8();
+    if (flags > 3) in.bad();
+    index.unique = (flags & 1) != 0;
+    index.ranked = (flags & 2) != 0;
+    for (std::uint32_t k = in.count(); in.ok() && k > 0; --k) {
+      const std::uint8_t column = in.u8();
+      index.parts.push_back({column, read_flag(in)});
+    }
+    table.indexes.push_back(std::move(index));
+  }
+}
+
+void read_totals(Reader& in, Table& table) {
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    Total total;
+    total.name = in.text();
+    total.sum = read_flag(in);
+    if (total.sum) total.column = in.u8();
+    total.by = read_columns(in);
+    table.totals.push_back(std::move(total));
+  }
+}
+
+void read_tables(Reader& in, Module& module) {
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    Table table;
+    table.name = in.text();
+    table.size = read_size(in, table.rows);
+    table.group_size = read_size(in, table.group_rows);
+    if (table.group_size != Size::none) table.per = read_byte(in);
+    read_columns_of(in, module, table);
+    table.key = read_columns(in);
+    read_indexes(in, table);
+    read_totals(in, table);
+    module.tables.push_back(std::move(table));
+  }
+}
+
+void read_descriptors(Reader& in, Module& module) {
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    Scan scan;
+    scan.table = in.u8();
+    scan.order = in.u8();
+    scan.prefix = in.u8();
+    scan.low = read_kind(in, Bound::excluding);
+    scan.high = read_kind(in, Bound::excluding);
+    const std::uint8_t flags = in.u8();
+    if (flags > 3) in.bad();
+    scan.descending = (flags & 1) != 0;
+    scan.streams = (flags & 2) != 0;
+    scan.limit = in.number();
+    module.scans.push_back(scan);
+  }
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    RowShape shape;
+    shape.table = in.u8();
+    shape.writing = read_kind(in, Writing::update);
+    shape.columns = read_columns(in);
+    module.shapes.push_back(std::move(shape));
+  }
+}
+
 void read_documents(Reader& in, Module& module) {
-  const std::uint8_t kind = in.u8();
-  if (kind > static_cast<std::uint8_t>(DocumentKind::json)) in.bad();
-  if (!in.ok()) return;
-  module.documents.kind = static_cast<DocumentKind>(kind);
+  module.documents.kind = read_kind(in, DocumentKind::json);
   if (module.documents.kind != DocumentKind::none) module.documents.max = in.number();
 }
 
@@ -127,9 +225,7 @@ void read_inputs(Reader& in, Module& module) {
   for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
     Input input;
     input.name = in.text();
-    const std::uint8_t kind = in.u8();
-    if (kind > static_cast<std::uint8_t>(InputKind::timer)) in.bad();
-    input.kind = static_cast<InputKind>(kind);
+    input.kind = read_kind(in, InputKind::timer);
     switch (input.kind) {
       case InputKind::text: input.max = in.number(); break;
       case InputKind::key: break;
@@ -151,9 +247,7 @@ void read_inputs(Reader& in, Module& module) {
 void read_functions(Reader& in, Module& module) {
   for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
     Function function;
-    const std::uint8_t kind = in.u8();
-    if (kind > static_cast<std::uint8_t>(FunctionKind::view)) in.bad();
-    function.kind = static_cast<FunctionKind>(kind);
+    function.kind = read_kind(in, FunctionKind::view);
     function.result = read_type(in);
     const std::uint8_t flags = in.u8();
     if (flags > 3) in.bad();
@@ -190,7 +284,7 @@ void read_handlers(Reader& in, Module& module) {
   for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
     View view;
     view.name = in.text();
-    view.type = read_type(in);
+    view.type = read_kind(in, Type::cursor);
     for (std::uint32_t k = in.count(); in.ok() && k > 0; --k) {
       Parameter parameter;
       parameter.name = in.text();
@@ -198,8 +292,66 @@ void read_handlers(Reader& in, Module& module) {
       view.parameters.push_back(std::move(parameter));
     }
     view.function = in.number();
+    if (view.type == Type::cursor) {
+      const std::uint32_t where = in.number();
+      if (where > 0) view.where = where - 1;
+      for (std::uint32_t k = in.count(); in.ok() && k > 0; --k) {
+        ViewCell cell;
+        cell.name = in.text();
+        cell.function = in.number();
+        view.cells.push_back(std::move(cell));
+      }
+    }
     module.views.push_back(std::move(view));
   }
+}
+
+// An index into a list, greater than the one before it.
+template <class List>
+bool read_rising(Reader& in, std::int64_t& before, const List& list) {
+  const std::uint32_t i = in.number();
+  if (i <= before || i >= list.size()) in.bad();
+  before = i;
+  return in.ok();
+}
+
+// A name that says nothing is not written.
+void read_name(Reader& in, std::string& name) {
+  name = in.text();
+  if (name.empty()) in.bad();
+}
+
+template <class List>
+void read_was(Reader& in, List& list) {
+  std::int64_t before = -1;
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n)
+    if (read_rising(in, before, list)) read_name(in, list[static_cast<std::size_t>(before)].was);
+}
+
+void read_evolution(Reader& in, Module& module) {
+  const std::size_t all = in.left();
+  read_was(in, module.states);
+  read_was(in, module.tables);
+  std::int64_t before = -1;
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    const std::uint32_t t = in.number();
+    const std::uint32_t c = in.number();
+    const std::int64_t at = (std::int64_t{t} << 32) + c;
+    if (at <= before || t >= module.tables.size() || c >= module.tables[t].columns.size()) in.bad();
+    before = at;
+    if (in.ok()) read_name(in, module.tables[t].columns[c].was);
+  }
+  for (auto* list : {&module.dropped_states, &module.dropped_tables})
+    for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) read_name(in, list->emplace_back());
+  std::uint32_t last = 0;
+  for (std::uint32_t n = in.count(); in.ok() && n > 0; --n) {
+    const std::uint32_t t = in.number();
+    if (t < last || t >= module.tables.size()) in.bad();
+    last = t;
+    if (in.ok()) read_name(in, module.tables[t].drops.emplace_back());
+  }
+  // Six empty lists would have been no section.
+  if (all == 6) in.bad();
 }
 
 void read_lines(Reader& in, Module& module) {
@@ -234,18 +386,14 @@ std::string read_section(Section section, std::string_view bytes, Module& module
       break;
     case Section::constants: read_constants(in, module); break;
     case Section::states: read_states(in, module); break;
-    case Section::tables:
-      if (in.number() != 0) return "has tables, which this version does not serve";
-      break;
+    case Section::tables: read_tables(in, module); break;
     case Section::documents: read_documents(in, module); break;
     case Section::inputs: read_inputs(in, module); break;
-    case Section::descriptors:
-      if (in.number() != 0 || in.number() != 0) return "has scans or row shapes, which this version does not serve";
-      break;
+    case Section::descriptors: read_descriptors(in, module); break;
     case Section::functions: read_functions(in, module); break;
     case Section::code: read_code(in, module); break;
     case Section::handlers: read_handlers(in, module); break;
-    case Section::evolution: break;
+    case Section::evolution: read_evolution(in, module); break;
     case Section::lines: read_lines(in, module); break;
   }
   const auto number = static_cast<std::uint32_t>(section);

@@ -10,26 +10,37 @@
 //   32  n x (u32 number, u32 offset, u32 size), rising by number; the sections follow in that order without gaps
 //
 // Below, `n` is LEB128 of at most 32 bits in its shortest form, `text` is n and as many bytes, `f64` 8 bytes, and
-// `x*` is n and as many x. Sections 1 to 10 are always there, 11 never in this version, 12 when there are lines.
+// `x*` is n and as many x. Sections 1 to 10 are always there, 11 and 12 when they would say something.
 //
 //    1 module       text name, n version, n cost model (1)
 //    2 constants    f64*, text*
-//    3 states       (text name, slot, u8 has a first value, first value as of its slot: f64, u8 0 or 1, or text)*
-//    4 tables       n 0: the place of tables
+//    3 states       (text name, slot, first)*
+//    4 tables       (text name, size, group size, n per unless the group size is 0,
+//                    (text name, slot, u8 auto, first)* columns, u8* key,
+//                    (text name, u8 flags (1 unique, 2 ranked), (u8 column, u8 descending)*)* indexes,
+//                    (text name, u8 sum, u8 column of a sum, u8* by)* totals)*
 //    5 documents    u8 kind (0 none, 1 text, 2 bytes, 3 json), n max unless none
 //    6 inputs       (text name, u8 kind (0 text, 1 key, 2 message, 3 timer), then by kind
 //                    text: n max; key: nothing; message: u8 keyed, (text name, slot)*; timer: f64 period in ms)*
-//    7 descriptors  n 0, n 0: the place of scans and row shapes
-//    8 functions    (u8 kind (0 function, 1 handler, 2 view), u8 result type, u8 flags (1 partial, 2 writes),
-//                    text name if kind is 0, n parameters, u8 type of each register*, n words of code)*
+//    7 descriptors  (u8 table, u8 order, u8 prefix, u8 low, u8 high (0 none, 1 including, 2 excluding),
+//                    u8 flags (1 descending, 2 streams), n limit)* scans;
+//                    (u8 table, u8 writing (0 insert, 1 put, 2 update), u8* columns)* row shapes
+//    8 functions    (u8 kind (0 function, 1 handler, 2 view), type of the result, u8 flags (1 partial, 2 writes),
+//                    text name if kind is 0, n parameters, type of each register*, n words of code)*
 //    9 code         u32 for each word, function after function
-//   10 handlers     (n event, n function)* rising by event; views (text name, u8 type, (text name, slot)*, n function)*
-//   11 evolution    the place of `was` and `drop`
+//   10 handlers     (n event, n function)* rising by event;
+//                   views (text name, u8 type, (text name, slot)*, n function, and of a table view (type 6)
+//                    n 0 or 1 + function of `where`, (text name, n function)* cells)*
+//   11 evolution    `was`: (n state, text)*, (n table, text)*, (n table, n column, text)*, each rising;
+//                   `drop`: text* states, text* tables, (n table, text)* columns, rising by table
 //   12 lines        for each function (n run, n line less the line before, zigzag)*: runs of words with one line,
 //                   none for a function without lines
 //
 //   slot            u8 base, u8 flags (1 optional, 2 in, 4 clamp), f64 low and f64 high with a range, n max for text and
 //                   bytes (a slug's is 64)
+//   first           u8 whether there is one, then the value as of its slot: f64, u8 0 or 1, or text
+//   size            u8 kind (0 none, 1 max, 2 keep), n rows unless none
+//   type            u8, of a row or a cursor also u8 table
 #include <limits>
 
 #include "vm/base/hash.h"
@@ -53,16 +64,74 @@ void write_slot(Writer& out, const Slot& slot) {
   if (slot.base == Base::text || slot.base == Base::bytes) out.number(slot.max);
 }
 
-void write_state(Writer& out, const State& state) {
-  out.text(state.name);
-  write_slot(out, state.slot);
-  out.u8(state.first ? 1 : 0);
-  if (!state.first) return;
-  switch (type_of(state.slot.base)) {
-    case Type::num: out.f64(state.first->num); break;
-    case Type::boolean: out.u8(state.first->boolean ? 1 : 0); break;
-    default: out.text(state.first->text()); break;
+void write_first(Writer& out, const Slot& slot, const std::optional<Value>& first) {
+  out.u8(first ? 1 : 0);
+  if (!first) return;
+  switch (type_of(slot.base)) {
+    case Type::num: out.f64(first->num); break;
+    case Type::boolean: out.u8(first->boolean ? 1 : 0); break;
+    default: out.text(first->text()); break;
   }
+}
+
+void write_size(Writer& out, Size size, std::uint32_t rows) {
+  out.u8(static_cast<std::uint8_t>(size));
+  if (size != Size::none) out.number(rows);
+}
+
+void write_columns(Writer& out, const std::vector<std::uint8_t>& columns) {
+  out.count(columns.size());
+  for (const std::uint8_t column : columns) out.u8(column);
+}
+
+void write_table(Writer& out, const Table& table) {
+  out.text(table.name);
+  write_size(out, table.size, table.rows);
+  write_size(out, table.group_size, table.group_rows);
+  if (table.group_size != Size::none) out.number(table.per);
+  out.count(table.columns.size());
+  for (const Column& column : table.columns) {
+    out.text(column.name);
+    write_slot(out, column.slot);
+    out.u8(column.automatic ? 1 : 0);
+    write_first(out, column.slot, column.first);
+  }
+  write_columns(out, table.key);
+  out.count(table.indexes.size());
+  for (const Index& index : table.indexes) {
+    out.text(index.name);
+    out.u8(static_cast<std::uint8_t>((index.unique ? 1 : 0) | (index.ranked ? 2 : 0)));
+    out.count(index.parts.size());
+    for (const KeyPart& part : index.parts) {
+      out.u8(part.column);
+      out.u8(part.descending ? 1 : 0);
+    }
+  }
+  out.count(table.totals.size());
+  for (const Total& total : table.totals) {
+    out.text(total.name);
+    out.u8(total.sum ? 1 : 0);
+    if (total.sum) out.u8(total.column);
+    write_columns(out, total.by);
+  }
+}
+
+void write_scan(Writer& out, const Scan& scan) {
+  for (const std::uint8_t n : {scan.table, scan.order, scan.prefix, static_cast<std::uint8_t>(scan.low), static_cast<std::uint8_t>(scan.high)})
+    out.u8(n);
+  out.u8(static_cast<std::uint8_t>((scan.descending ? 1 : 0) | (scan.streams ? 2 : 0)));
+  out.number(scan.limit);
+}
+
+void write_shape(Writer& out, const RowShape& shape) {
+  out.u8(shape.table);
+  out.u8(static_cast<std::uint8_t>(shape.writing));
+  write_columns(out, shape.columns);
+}
+
+void write_type(Writer& out, RegisterType type) {
+  out.u8(static_cast<std::uint8_t>(type.type));
+  if (type.type == Type::row || type.type == Type::cursor) out.u8(type.table);
 }
 
 void write_input(Writer& out, const Input& input) {
@@ -91,12 +160,12 @@ std::string_view bare_name(const Function& function) {
 
 void write_function(Writer& out, const Function& function) {
   out.u8(static_cast<std::uint8_t>(function.kind));
-  out.u8(static_cast<std::uint8_t>(function.result.type));
+  write_type(out, function.result);
   out.u8(static_cast<std::uint8_t>((function.partial ? 1 : 0) | (function.writes ? 2 : 0)));
   if (function.kind == FunctionKind::function) out.text(bare_name(function));
   out.count(function.parameters.size());
   out.count(function.registers.size());
-  for (const RegisterType& one : function.registers) out.u8(static_cast<std::uint8_t>(one.type));
+  for (const RegisterType& one : function.registers) write_type(out, one);
   out.count(function.code.size());
 }
 
@@ -111,7 +180,70 @@ void write_views(Writer& out, const Module& module) {
       write_slot(out, parameter.slot);
     }
     out.number(view.function);
+    if (view.type != Type::cursor) continue;
+    out.number(view.where ? 1 + *view.where : 0);
+    out.count(view.cells.size());
+    for (const ViewCell& cell : view.cells) {
+      out.text(cell.name);
+      out.number(cell.function);
+    }
   }
+}
+
+// Those of a list that were called otherwise.
+template <class List>
+void write_was(Writer& out, const List& list) {
+  std::size_t n = 0;
+  for (const auto& one : list) n += !one.was.empty();
+  out.count(n);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].was.empty()) continue;
+    out.count(i);
+    out.text(list[i].was);
+  }
+}
+
+void write_evolution(Writer& out, const Module& module) {
+  write_was(out, module.states);
+  write_was(out, module.tables);
+  std::size_t renamed = 0, dropped = 0;
+  for (const Table& table : module.tables) {
+    for (const Column& column : table.columns) renamed += !column.was.empty();
+    dropped += table.drops.size();
+  }
+  out.count(renamed);
+  for (std::size_t t = 0; t < module.tables.size(); ++t) {
+    const std::vector<Column>& columns = module.tables[t].columns;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].was.empty()) continue;
+      out.count(t);
+      out.count(c);
+      out.text(columns[c].was);
+    }
+  }
+  for (const auto* list : {&module.dropped_states, &module.dropped_tables}) {
+    out.count(list->size());
+    for (const std::string& name : *list) out.text(name);
+  }
+  out.count(dropped);
+  for (std::size_t t = 0; t < module.tables.size(); ++t) {
+    for (const std::string& name : module.tables[t].drops) {
+      out.count(t);
+      out.text(name);
+    }
+  }
+}
+
+bool has_evolution(const Module& module) {
+  if (!module.dropped_states.empty() || !module.dropped_tables.empty()) return true;
+  for (const State& state : module.states)
+    if (!state.was.empty()) return true;
+  for (const Table& table : module.tables) {
+    if (!table.was.empty() || !table.drops.empty()) return true;
+    for (const Column& column : table.columns)
+      if (!column.was.empty()) return true;
+  }
+  return false;
 }
 
 void write_lines(Writer& out, const std::vector<std::uint32_t>& lines) {
@@ -147,6 +279,10 @@ std::string why_not_written(const Module& module) {
   for (const State& state : module.states)
     if (state.first && state.first->type != type_of(state.slot.base))
       return "module: state `" + state.name + "`: its first value is of another type";
+  for (const Table& table : module.tables)
+    for (const Column& column : table.columns)
+      if (column.first && column.first->type != type_of(column.slot.base))
+        return "module: table `" + table.name + "`: column `" + column.name + "`: its default is of another type";
   if (!module.lines.empty()) {
     if (module.lines.size() != module.functions.size()) return "module: lines are not one list per function";
     for (std::size_t i = 0; i < module.lines.size(); ++i) {
@@ -177,9 +313,16 @@ std::string write_section(const Module& module, Section section) {
       break;
     case Section::states:
       out.count(module.states.size());
-      for (const State& state : module.states) write_state(out, state);
+      for (const State& state : module.states) {
+        out.text(state.name);
+        write_slot(out, state.slot);
+        write_first(out, state.slot, state.first);
+      }
       break;
-    case Section::tables: out.number(0); break;
+    case Section::tables:
+      out.count(module.tables.size());
+      for (const Table& table : module.tables) write_table(out, table);
+      break;
     case Section::documents:
       out.u8(static_cast<std::uint8_t>(module.documents.kind));
       if (module.documents.kind != DocumentKind::none) out.number(module.documents.max);
@@ -189,8 +332,10 @@ std::string write_section(const Module& module, Section section) {
       for (const Input& input : module.inputs) write_input(out, input);
       break;
     case Section::descriptors:
-      out.number(0);
-      out.number(0);
+      out.count(module.scans.size());
+      for (const Scan& scan : module.scans) write_scan(out, scan);
+      out.count(module.shapes.size());
+      for (const RowShape& shape : module.shapes) write_shape(out, shape);
       break;
     case Section::functions:
       out.count(module.functions.size());
@@ -208,7 +353,7 @@ std::string write_section(const Module& module, Section section) {
       }
       write_views(out, module);
       break;
-    case Section::evolution: break;
+    case Section::evolution: write_evolution(out, module); break;
     case Section::lines:
       for (const auto& lines : module.lines) write_lines(out, lines);
       break;
@@ -225,7 +370,8 @@ Result<std::string, std::string> encode(const Module& module) {
   std::vector<std::pair<Section, std::string>> sections;
   for (std::uint32_t number = 1; number <= kSections; ++number) {
     const auto section = static_cast<Section>(number);
-    if (section == Section::evolution || (section == Section::lines && !has_lines(module))) continue;
+    if ((section == Section::evolution && !has_evolution(module)) || (section == Section::lines && !has_lines(module)))
+      continue;
     sections.emplace_back(section, write_section(module, section));
   }
 

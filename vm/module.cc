@@ -50,6 +50,7 @@ std::uint32_t key_bytes(const Slot& slot) {
     case Base::num: case Base::integer: return 8;
     case Base::u32: return 4;
     case Base::boolean: return 1;
+    case Base::slug: return kSlugMax + 1;
     default: return slot.max + 1;
   }
 }

@@ -35,7 +35,9 @@ struct TableUse {
   Arena& arena;                     // keys, rows and texts that the event needs
   Orders* orders = nullptr;         // null at a reader, which has no positions beyond what it steps over
   std::size_t reserved = 0;         // bytes of the event's memory outside the arena
+  std::uint32_t written = 0;        // records so far
 };
+inline constexpr std::uint32_t kRecordsWritten = 50'000;   // of one event; more is the fault limit
 
 // A row taken apart. Shape: a value per declared column, of Type::none where it is absent.
 // Life: texts point into the record or the arena.
@@ -57,7 +59,8 @@ class Tables {
   const Layout& layout() const;
 
   // Keys. Errors: encoding (U+0000 in a text), limit (no memory, or a text longer than any key of that column).
-  // Life: the arena's. The record's whole key is given: `10 table key`.
+  // Life: the arena's. The record's whole key is given: `10 table key`. Empty: no row can have this key, as a column of
+  // u32 is asked for a fraction.
   Fault row_key(TableUse& use, std::uint32_t table, const Value* key, std::string_view& out) const;
 
   // Reading. False: there is no such row, or its bytes are no row (the store is damaged).

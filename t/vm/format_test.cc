@@ -146,13 +146,6 @@ TEST_CASE("the container says in one sentence what is wrong with it") {
   CHECK(why(large) == "module: is too large: a file has less than 131072 bytes");
 }
 
-TEST_CASE("what later versions serve is refused with one sentence") {
-  const std::string file = *encode(everything().module);
-  CHECK(why(with_section(file, 4, "\x01")) == "module: has tables, which this version does not serve");
-  CHECK(why(with_section(file, 7, std::string("\x01\x00", 2))) == "module: has scans or row shapes, which this version does not serve");
-  CHECK(why(with_section(file, 11, "x")) == "module: has `was` or `drop` clauses (section 11), which this version does not serve");
-}
-
 TEST_CASE("every section is well formed, used up, and written in its one form") {
   const std::string file = *encode(everything().module);
   for (std::uint32_t number = 1; number <= kSections; ++number) {
