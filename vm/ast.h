@@ -44,8 +44,8 @@ enum class ExprKind : std::uint8_t {
   member,     // args[0] `.` text
   index,      // text `[` args `]`
   call,       // text `(` args `)`
-  aggregate,  // text `(` args[0] `for` row `in` query `)`; text is sum, min, max, first, count, any or all; count: no args[0]
-              // but the row itself
+  aggregate,  // text `(` args[0] `for` row `in` query `)`; text is sum, min, max, first, any or all, or count, which has
+              // no args: what stands before its `for` is the row itself
   count,      // `count(` query `)`
   rank,       // `rank(` args[0] `by` row `)`: row names the index
   negate,
@@ -151,14 +151,13 @@ enum class StmtKind : std::uint8_t {
   put,         // the same, replacing
   update,      // of the row `target`
   delete_row,  // `target`
-  table_write,  // any of these four, as long as they are not told apart
 };
 
 using Block = std::vector<StmtPtr>;
 
 struct Stmt {
   StmtKind kind = StmtKind::let;
-  Span at;                     // its first word
+  Span at;                     // its first word; of `let id = insert ...` the `insert`
   Name name;                   // let, var, loops; the fault of check and fail
   ExprPtr target;              // assign
   std::optional<Operator> op;  // of `+=` and its like
@@ -330,12 +329,6 @@ struct ViewSyntax {
   // checked
   Type result = Type::none;
 };
-// What this version only recognizes.
-struct Unserved {
-  enum class What : std::uint8_t { table, timer, was, drop, row_view } what = What::table;
-  Span at;
-};
-
 struct Syntax {
   Name name;
   double version = 1;
@@ -349,7 +342,6 @@ struct Syntax {
   std::vector<OnSyntax> handlers;
   std::vector<ViewSyntax> views;
   std::vector<DropSyntax> drops;
-  std::vector<Unserved> unserved;
 };
 
 }  // namespace sluice::vm

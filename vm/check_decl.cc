@@ -24,21 +24,6 @@ std::string_view word_for(Meaning meaning) {
 
 }  // namespace
 
-std::string with_article(Type type) {
-  switch (type) {
-    case Type::num:
-      return "a num";
-    case Type::text:
-      return "a text";
-    case Type::boolean:
-      return "a bool";
-    case Type::bytes:
-      return "bytes";
-    default:
-      return "nothing";
-  }
-}
-
 std::uint32_t Checker::line_of(Span span) const {
   return 1 + static_cast<std::uint32_t>(std::count(source_.begin(), source_.begin() + span.offset, '\n'));
 }
@@ -49,8 +34,8 @@ std::unique_ptr<Module> check(std::string_view source, Syntax& syntax, std::vect
 
 std::unique_ptr<Module> Checker::run() {
   header();
-  unserved();
   collect();
+  limits();
   const_visits_.resize(syntax_.consts.size(), Visit::no);
   for (std::uint32_t i = 0; i < syntax_.consts.size(); ++i) {
     failed_ = false;
@@ -60,6 +45,14 @@ std::unique_ptr<Module> Checker::run() {
     failed_ = false;
     state(s);
   }
+  table_known_.assign(syntax_.tables.size(), false);
+  for (std::uint32_t i = 0; i < syntax_.tables.size(); ++i) {
+    failed_ = false;
+    table(i);
+    table_known_[i] = !failed_;
+  }
+  failed_ = false;
+  drops();
   failed_ = false;
   documents();
   for (InputSyntax& i : syntax_.inputs) {
@@ -91,32 +84,6 @@ void Checker::header() {
     module_->version = static_cast<std::uint32_t>(v);
 }
 
-// One cause is one complaint: the second table of a module says nothing new.
-void Checker::unserved() {
-  bool said[5] = {};
-  for (const Unserved& u : syntax_.unserved) {
-    bool& once = said[static_cast<std::size_t>(u.what)];
-    if (once || (u.what == Unserved::What::row_view && !syntax_.tables.empty())) continue;
-    once = true;
-    failed_ = false;
-    switch (u.what) {
-      case Unserved::What::table:
-      case Unserved::What::row_view:
-        no_tables(u.at);
-        break;
-      case Unserved::What::timer:
-        complain(u.at, "this version has no timers yet", "let a client or cron post a message instead");
-        break;
-      case Unserved::What::was:
-        complain(u.at, "this version has no `was` yet", "a state keeps its name as long as its store");
-        break;
-      case Unserved::What::drop:
-        complain(u.at, "this version has no `drop` yet", "a state stays as long as its store");
-        break;
-    }
-  }
-}
-
 void Checker::declare(const Name& name, Meaning meaning, std::uint32_t index) {
   failed_ = false;
   const auto [found, fresh] = globals_.try_emplace(name.text, Global{meaning, index, name.span});
@@ -142,7 +109,7 @@ void Checker::collect() {
   for (std::uint32_t i = 0; i < syntax_.functions.size(); ++i)
     all.push_back({&syntax_.functions[i].name, Meaning::function, i});
   for (std::uint32_t i = 0; i < syntax_.tables.size(); ++i)
-    all.push_back({&syntax_.tables[i].name, Meaning::unknown, i});
+    all.push_back({&syntax_.tables[i].name, Meaning::table, i});
   std::sort(all.begin(), all.end(),
             [](const Entry& a, const Entry& b) { return a.name->span.offset < b.name->span.offset; });
   for (const Entry& e : all) declare(*e.name, e.meaning, e.index);
@@ -159,7 +126,9 @@ void Checker::collect() {
   };
   unique(syntax_.inputs, "an input");
   unique(syntax_.views, "a view");
+}
 
+void Checker::limits() {
   auto at_most = [this](const auto& list, std::size_t most, std::string_view what) {
     failed_ = false;
     if (list.size() > most)
@@ -167,20 +136,27 @@ void Checker::collect() {
                "split the module");
   };
   at_most(syntax_.states, kStatesMax, "states");
+  at_most(syntax_.tables, kTablesMax, "tables");
   at_most(syntax_.inputs, kInputsMax, "inputs");
   at_most(syntax_.views, kViewsMax, "views");
   at_most(syntax_.functions, kCalledMax, "functions");
-  failed_ = false;
-}
 
-void Checker::enter(Place place, Body& body) {
-  place_ = place;
-  body_ = &body;
-  fn_ = nullptr;
-  on_ = nullptr;
-  input_ = nullptr;
-  scope_.clear();
-  loops_ = 0;
+  failed_ = false;
+  std::size_t shown = 0, code = syntax_.functions.size() + syntax_.handlers.size();
+  for (const ViewSyntax& v : syntax_.views) {
+    const std::size_t cells = v.of_rows ? v.cells.size() : 0;
+    shown += 1 + cells;
+    code += 1 + cells + (v.of_rows && v.query && v.query->where ? 1 : 0);
+    if (shown > kViewsMax && syntax_.views.size() <= kViewsMax)
+      complain(v.name.span, "a module has at most " + std::to_string(kViewsMax) + " views and cells together",
+               "split the module");
+    else if (code > kFunctionsMax && syntax_.views.size() <= kViewsMax)
+      complain(v.name.span,
+               "a module has at most " + std::to_string(kFunctionsMax) +
+                   " functions, handlers, views and cells together",
+               "split the module");
+  }
+  failed_ = false;
 }
 
 void Checker::documents() {
@@ -221,186 +197,64 @@ void Checker::input(InputSyntax& i) {
   }
   if (out.keyed && syntax_.documents.empty())
     complain(i.keyed_at, "only a module with documents has keyed messages", "declare `documents text`");
+  if (i.kind == InputKind::timer) timer(i, out);
   if (i.fields.size() > kFieldsMax)
     complain(i.fields[kFieldsMax].name.span, "a message has at most 16 fields", "put the rest into its body");
   std::map<std::string, Span, std::less<>> seen;
   for (std::size_t n = 0; n < i.fields.size() && !failed_; ++n) {
-    FieldSyntax& f = i.fields[n];
-    if (hides(f.name)) break;
-    if (!seen.try_emplace(f.name.text, f.name.span).second) {
-      complain(f.name.span, "there is already a field called `" + f.name.text + "`", "choose another name");
-      break;
-    }
-    if (f.slot.optional) {
-      complain(f.slot.optional_at, "a field is always given", "leave out the `?`");
-      break;
-    }
-    const bool body = f.slot.base == Base::text || f.slot.base == Base::bytes;
-    if (f.slot.base == Base::boolean) {
-      complain(f.slot.base_at, "a field cannot be a bool", "use `u32 in 0..1`");
-      break;
-    }
-    if (body && n + 1 != i.fields.size()) {
-      complain(
-          f.name.span,
-          "a " + std::string(f.slot.base == Base::text ? "text" : "bytes") + " field must be the last one",
-          "it is the request's body; use slug for a short name in the query");
-      break;
-    }
-    const std::optional<Slot> checked = slot(f.slot, "a field", kBytesMax);
-    if (checked) out.fields.push_back({f.name.text, *checked});
+    if (!seen.try_emplace(i.fields[n].name.text, i.fields[n].name.span).second)
+      complain(i.fields[n].name.span, "there is already a field called `" + i.fields[n].name.text + "`",
+               "choose another name");
+    else
+      field(i, n, out);
   }
   module_->inputs.push_back(std::move(out));
 }
 
-Type Checker::signature_type(const Name& name) {
-  const std::string& t = name.text;
-  // Arithmetic is always plain num, and a slug is a text: slots are checked where a value is stored.
-  if (t == "num" || t == "int" || t == "u32") return Type::num;
-  if (t == "text" || t == "slug") return Type::text;
-  if (t == "bool") return Type::boolean;
-  const auto found = globals_.find(t);
-  if (found != globals_.end() && found->second.meaning == Meaning::unknown) {
-    // The table was complained about where it stands.
-    failed_ = true;
-    return Type::none;
-  }
-  complain(name.span, t == "bytes" ? "bytes are not passed on" : "there is no type called `" + t + "`",
-           t == "bytes" ? "pass `text(...)` of them, or their size"
-                        : "types are num, int, u32, bool, text and slug");
-  return Type::none;
+void Checker::field(InputSyntax& i, std::size_t n, Input& out) {
+  FieldSyntax& f = i.fields[n];
+  if (hides(f.name)) return;
+  if (f.slot.optional) return complain(f.slot.optional_at, "a field is always given", "leave out the `?`");
+  if (f.slot.base == Base::boolean)
+    return complain(f.slot.base_at, "a field cannot be a bool", "use `u32 in 0..1`");
+  const bool body = f.slot.base == Base::text || f.slot.base == Base::bytes;
+  if (body && n + 1 != i.fields.size())
+    return complain(
+        f.name.span,
+        "a " + std::string(f.slot.base == Base::text ? "text" : "bytes") + " field must be the last one",
+        "it is the request's body; use slug for a short name in the query");
+  const std::optional<Slot> checked = slot(f.slot, "a field", kBytesMax);
+  if (checked) out.fields.push_back({f.name.text, *checked});
 }
 
-void Checker::parameters(std::vector<ParameterSyntax>& list, Body& body) {
-  for (ParameterSyntax& p : list) {
-    if (failed_ || hides(p.name)) return;
-    if (list.size() > kFieldsMax) {
-      complain(list[kFieldsMax].name.span, "there are at most 16 parameters");
-      return;
-    }
-    if (find_local(p.name.text, nullptr)) {
-      complain(p.name.span, "there is already a parameter called `" + p.name.text + "`",
-               "choose another name");
-      return;
-    }
-    const Type type = signature_type(p.type);
-    if (failed_) return;
-    scope_.push_back(static_cast<std::uint32_t>(body.locals.size()));
-    body.locals.push_back({p.name.text, p.name.span, type, false});
-  }
+void Checker::timer(InputSyntax& i, Input& out) {
+  const std::optional<double> every = known_number(i.every);
+  if (!every) return;
+  if (*every != std::floor(*every) || *every < 1 || *every > kEveryMax)
+    return complain(i.every->span, "a timer runs every 1ms to 366d, in whole milliseconds",
+                    "write `input timer " + i.name.text + " every 10s`");
+  out.every_ms = *every;
 }
 
-void Checker::function(std::uint32_t index) {
-  FnSyntax& f = syntax_.functions[index];
-  enter(Place::function, f.body);
-  fn_ = &f;
-  fn_index_ = index;
-  parameters(f.parameters, f.body);
-  if (!failed_ && f.result) f.type = signature_type(*f.result);
-  for (const Local& l : f.body.locals) f.types.push_back(l.type);
-  f.known = !failed_ && (f.result || f.is_block);
-  if (failed_) return;
-  if (!f.is_block) {
-    expr(*f.body.value);
-    const Expr& e = *f.body.value;
-    if (failed_) return;
-    if (!f.result) {
-      if (e.never)
-        return complain(e.span, "`none` is no value here", "declare what the function gives: `: num?`");
-      f.type = e.type;
-      f.known = e.type != Type::none;
-      return;
-    }
-    if (e.never && !f.partial)
-      return complain(e.span, "`" + f.name.text + "` always gives a value",
-                      "write `" + f.result->text + "?` to let it give none");
-    if (!e.never) wants(e, "`" + f.name.text + "` gives", f.type);
-    return;
-  }
-  const bool open = block(f.body.block);
-  if (open && f.result)
-    complain(f.name.span, "`" + f.name.text + "` can end without a result", "end it with `return ...`");
+void Checker::was(const Name& name, const Name& old) {
+  if (name.text == old.text)
+    complain(old.span, "that is its name already", "`was` tells the name it had in the version before");
 }
 
-void Checker::handler(OnSyntax& o) {
-  enter(Place::handler, o.body);
-  on_ = &o;
-  if (o.start) {
-    o.event = 0;
-    if (o.edge != Edge::none)
-      complain(o.edge_at, "`start` is not a key", "write `on start { ... }`");
-    else if (o.line)
-      complain(o.line->span, "`start` brings no text", "write `on start { ... }`");
-  } else {
-    const auto found = std::find_if(syntax_.inputs.begin(), syntax_.inputs.end(),
-                                    [&](const InputSyntax& i) { return i.name.text == o.name.text; });
-    if (found == syntax_.inputs.end()) {
-      std::vector<std::string> known{"start"};
-      for (const InputSyntax& i : syntax_.inputs) known.push_back(i.name.text);
-      const std::string near = nearest(o.name.text, known);
-      return complain(o.name.span, "there is no input called `" + o.name.text + "`",
-                      near.empty() ? "declare it: `message " + o.name.text + " { }`, `input key " +
-                                         o.name.text + "` or `input text " + o.name.text + "`"
-                                   : "did you mean `" + near + "`?");
-    }
-    // Of two inputs of one name it is not known which is meant, and that was said.
-    if (std::any_of(found + 1, syntax_.inputs.end(),
-                    [&](const InputSyntax& i) { return i.name.text == o.name.text; }))
-      return;
-    input_ = &*found;
-    o.input = static_cast<std::uint32_t>(found - syntax_.inputs.begin());
-    o.event = event_of(o.input, o.edge == Edge::up);
-    const std::string& n = o.name.text;
-    if (found->kind == InputKind::key && o.edge == Edge::none)
-      return complain(o.name.span, "say which edge of the key `" + n + "`",
-                      "write `on " + n + " down { ... }` or `on " + n + " up { ... }`");
-    if (found->kind != InputKind::key && o.edge != Edge::none)
-      return complain(o.edge_at, "`" + n + "` is not a key",
-                      "only a key has edges; write `on " + n + " { ... }`");
-    if (found->kind != InputKind::text && o.line)
-      return complain(o.line->span, "`" + n + "` is not a text input",
-                      found->kind == InputKind::message ? "its fields have their names here"
-                                                        : "only a text input brings a text");
-    if (o.line && hides(*o.line)) return;
-  }
-  for (const OnSyntax& other : syntax_.handlers) {
-    if (&other == &o) break;
-    if (other.name.text == o.name.text && other.edge == o.edge)
-      return complain(o.name.span, "this event has a handler already",
-                      "it is on line " + std::to_string(line_of(other.name.span)));
-  }
-  if (!failed_) block(o.body.block);
+void Checker::still_there(const Name& name, std::string_view what) {
+  complain(name.span, "the " + std::string(what) + " `" + name.text + "` is still there",
+           "`was` and `drop` speak of what this version no longer has");
 }
 
-void Checker::view(ViewSyntax& v) {
-  enter(Place::view, v.body);
-  View out;
-  out.name = v.name.text;
-  for (const ParameterSyntax& p : v.parameters)
-    if (p.name.text == "from" || p.name.text == "count" || p.name.text == "after")
-      complain(p.name.span, "a parameter of a view cannot be called `" + p.name.text + "`",
-               "that name is kept for pages; choose another");
-  parameters(v.parameters, v.body);
-  if (failed_ || v.of_rows) return;
-  v.result = signature_type(v.type);
-  if (failed_) return;
-  expr(*v.body.value);
-  if (!v.body.value->never) wants(*v.body.value, "`" + v.name.text + "` gives", v.result);
-  out.type = v.result;
-  for (std::size_t n = 0; n < v.parameters.size() && n < v.body.locals.size(); ++n) {
-    const std::string& t = v.parameters[n].type.text;
-    Parameter p{v.parameters[n].name.text, {}};
-    p.slot.base = t == "int"    ? Base::integer
-                  : t == "u32"  ? Base::u32
-                  : t == "bool" ? Base::boolean
-                  : t == "text" ? Base::text
-                  : t == "slug" ? Base::slug
-                                : Base::num;
-    if (p.slot.base == Base::text) p.slot.max = kDefaultTextMax;
-    if (p.slot.base == Base::slug) p.slot.max = kSlugMax;
-    out.parameters.push_back(std::move(p));
+void Checker::drops() {
+  std::vector<Name> states, tables;
+  for (const DropSyntax& d : syntax_.drops) {
+    (d.table ? tables : states).push_back(d.name);
+    (d.table ? module_->dropped_tables : module_->dropped_states).push_back(d.name.text);
   }
-  module_->views.push_back(std::move(out));
+  renamed(syntax_.states, states, "state");
+  failed_ = false;
+  renamed(syntax_.tables, tables, "table");
 }
 
 }  // namespace sluice::vm

@@ -6,7 +6,23 @@
 #include "vm/slot.h"
 
 namespace sluice::vm {
-namespace {
+
+std::string with_article(Type type) {
+  switch (type) {
+    case Type::num:
+      return "a num";
+    case Type::text:
+      return "a text";
+    case Type::boolean:
+      return "a bool";
+    case Type::bytes:
+      return "bytes";
+    case Type::row:
+      return "a row";
+    default:
+      return "nothing";
+  }
+}
 
 std::string number_text(double n) {
   std::string out;
@@ -32,6 +48,8 @@ std::string_view base_word(Base base) {
       return "bytes";
   }
 }
+
+namespace {
 
 bool is_number(Base base) { return base == Base::num || base == Base::integer || base == Base::u32; }
 
@@ -154,6 +172,61 @@ std::optional<Slot> Checker::slot(SlotSyntax& s, std::string_view what, std::uin
   return out;
 }
 
+// The value that a state or a column is declared with. A text goes into the module's pool.
+std::optional<Value> Checker::first_value(const Name& name, const Slot& slot, Expr& e,
+                                          std::string_view what) {
+  const Place outer = place_;
+  place_ = Place::constant;
+  expr(e);
+  place_ = outer;
+  if (failed_) return std::nullopt;
+  const Type type = type_of(slot.base);
+  if (e.never) {
+    if (!slot.optional)
+      complain(e.span, "`" + name.text + "` always has a value",
+               "write `?` behind its type to let it have none");
+    return std::nullopt;
+  }
+  if (e.type == Type::none) return std::nullopt;
+  if (e.type != type) {
+    complain(e.span, "`" + name.text + "` is " + with_article(type) + ", and this is " + with_article(e.type));
+    return std::nullopt;
+  }
+  if (!e.constant) {
+    complain(e.span, "this is not known when the module is compiled", "use numbers, texts and consts");
+    return std::nullopt;
+  }
+  Value first = value_of_constant(*e.constant);
+  // What would be saturated was not meant.
+  Value stored = first;
+  if (narrow(slot, stored) != Fault::none || (type == Type::num && stored.num != first.num)) {
+    complain(e.span, "the " + std::string(what) + " does not fit `" + describe(slot) + "`");
+    return std::nullopt;
+  }
+  return stored;
+}
+
+Value Checker::value_of_constant(const Constant& c) {
+  if (c.type == Type::num) return Value::number(c.number);
+  if (c.type == Type::boolean) return Value::truth(c.truth);
+  return Value::span(module_->text_pool.emplace_back(c.text));
+}
+
+// 0, false or the empty text.
+std::optional<Value> Checker::usual_value(const Name& name, const Slot& slot) {
+  Constant usual;
+  usual.type = type_of(slot.base);
+  Value stored = value_of_constant(usual);
+  if (narrow(slot, stored) == Fault::none && (usual.type != Type::num || stored.num == 0)) return stored;
+  if (usual.type == Type::num)
+    complain(name.span, "`" + name.text + "` needs a first value",
+             "0 is outside its range; write `= " + number_text(slot.low) + "`");
+  else
+    complain(name.span, "`" + name.text + "` needs a first value",
+             "a slug is never empty; write `= \"a\"`, or `slug?` to have none at first");
+  return std::nullopt;
+}
+
 void Checker::state(StateSyntax& s) {
   State out;
   out.name = s.name.text;
@@ -163,55 +236,11 @@ void Checker::state(StateSyntax& s) {
   const std::optional<Slot> checked = failed_ ? std::nullopt : slot(s.slot, "a state", kStateTextMax);
   if (checked) {
     out.slot = *checked;
-    const Type type = type_of(out.slot.base);
-    Value first;
-    if (s.first) {
-      place_ = Place::constant;
-      expr(*s.first);
-      if (!failed_ && s.first->never) {
-        if (!out.slot.optional)
-          complain(s.first->span, "`" + s.name.text + "` always has a value",
-                   "write `?` behind its type to let it have none");
-      } else if (!failed_ && s.first->type != Type::none && s.first->type != type) {
-        complain(s.first->span, "`" + s.name.text + "` is " + with_article(type) + ", and this is " +
-                                    with_article(s.first->type));
-      } else if (!failed_ && !s.first->constant && s.first->type != Type::none) {
-        complain(s.first->span, "this is not known when the module is compiled",
-                 "use numbers, texts and consts");
-      } else if (!failed_ && s.first->constant) {
-        const Constant& c = *s.first->constant;
-        if (type == Type::num)
-          first = Value::number(c.number);
-        else if (type == Type::boolean)
-          first = Value::truth(c.truth);
-        else
-          first = Value::span(module_->text_pool.emplace_back(c.text));
-        // A first value that would be saturated was not meant.
-        Value stored = first;
-        if (narrow(out.slot, stored) != Fault::none || (type == Type::num && stored.num != first.num))
-          complain(s.first->span, "the first value does not fit `" + describe(out.slot) + "`");
-        else
-          out.first = stored;
-      }
-    } else if (!out.slot.optional) {
-      if (type == Type::num)
-        first = Value::number(0);
-      else if (type == Type::boolean)
-        first = Value::truth(false);
-      else
-        first = Value::span(module_->text_pool.emplace_back());
-      Value stored = first;
-      if (narrow(out.slot, stored) != Fault::none || (type == Type::num && stored.num != 0)) {
-        if (type == Type::num)
-          complain(s.name.span, "`" + s.name.text + "` needs a first value",
-                   "0 is outside its range; write `= " + number_text(out.slot.low) + "`");
-        else
-          complain(s.name.span, "`" + s.name.text + "` needs a first value",
-                   "a slug is never empty; write `= \"a\"`, or `slug?` to have none at first");
-      } else {
-        out.first = stored;
-      }
-    }
+    if (s.first)
+      out.first = first_value(s.name, out.slot, *s.first, "first value");
+    else if (!out.slot.optional)
+      out.first = usual_value(s.name, out.slot);
+    if (s.was) out.was = s.was->text;
   }
   module_->states.push_back(std::move(out));
 }

@@ -31,31 +31,15 @@ bool Checker::statement(Stmt& s) {
       assign(s);
       return true;
     case StmtKind::call:
-      if (s.value->kind == ExprKind::call && globals_.find(s.value->text) == globals_.end()) {
-        expr(*s.value);
-        complain(s.value->span, "this does nothing with what `" + s.value->text + "` gives",
-                 "write `let x = ...`");
-      } else {
-        expr(*s.value);
-      }
+      effect(s);
       return true;
     case StmtKind::branch:
       return branch(s);
     case StmtKind::count_loop:
       return count_loop(s);
-    case StmtKind::row_loop: {
-      const auto found = globals_.find(s.target->text);
-      if (found != globals_.end() && found->second.meaning == Meaning::unknown)
-        no_tables(s.at);
-      else if (found != globals_.end() || find_local(s.target->text, nullptr) || is_field(s.target->text))
-        complain(s.target->span, "`" + s.target->text + "` is not a table",
-                 "over numbers, write `for " + s.name.text + " in a..b limit 100 { ... }`");
-      else if (syntax_.tables.empty())
-        no_tables(s.at);
-      else
-        unknown_name(*s.target, s.target->text);
+    case StmtKind::row_loop:
+      row_loop(s);
       return true;
-    }
     case StmtKind::check:
       condition(*s.value);
       fault_text(s);
@@ -78,23 +62,20 @@ bool Checker::statement(Stmt& s) {
       return true;
     case StmtKind::insert:
     case StmtKind::put:
+      insert(s);
+      return true;
     case StmtKind::update:
+      update(s);
+      return true;
     case StmtKind::delete_row:
-    case StmtKind::table_write:
-      no_tables(s.at);
+      delete_row(s);
       return true;
   }
   return true;
 }
 
-// A field of the message, or the text of the text input.
-bool Checker::is_field(std::string_view name) const {
-  if (on_ && on_->line && on_->line->text == name) return true;
-  return input_ && std::any_of(input_->fields.begin(), input_->fields.end(),
-                               [&](const FieldSyntax& f) { return f.name.text == name; });
-}
-
-std::optional<std::uint32_t> Checker::new_local(const Name& name, Type type, bool changeable) {
+std::optional<std::uint32_t> Checker::new_local(const Name& name, RegisterType type,
+                                                bool changeable) {
   if (failed_ || hides(name)) return std::nullopt;
   if (is_field(name.text)) {
     complain(name.span, "`" + name.text + "` hides the field of that name", "choose another name");
@@ -112,76 +93,79 @@ std::optional<std::uint32_t> Checker::new_local(const Name& name, Type type, boo
 
 void Checker::local(Stmt& s) {
   value(*s.value);
-  if (!failed_ && s.value->type == Type::none) {
-    if (s.value->kind == ExprKind::call) complain(s.value->span, "`" + s.value->text + "` gives nothing");
-    return;
-  }
-  if (const auto index = new_local(s.name, s.value->type, s.kind == StmtKind::var)) s.local = *index;
+  if (failed_ || s.value->type == Type::none) return;
+  if (const auto index = new_local(s.name, register_type(*s.value), s.kind == StmtKind::var)) s.local = *index;
+}
+
+// A call for what it does.
+void Checker::effect(Stmt& s) {
+  Expr& e = *s.value;
+  effect_ = e.kind == ExprKind::call;
+  expr(e);
+  effect_ = false;
+  if (e.meaning != Meaning::function)
+    complain(e.span, "this does nothing with what `" + e.text + "` gives", "write `let x = ...`");
 }
 
 void Checker::assign(Stmt& s) {
   Expr& t = *s.target;
-  if (t.kind == ExprKind::index) {
-    expr(t);
-    return;
-  }
-  if (t.kind == ExprKind::member) {
-    expr(t);
-    if (!failed_)
-      complain(t.span, "`" + std::string(source_.substr(t.span.offset, t.span.length)) + "` cannot be set",
-               "the server keeps it");
-    return;
-  }
+  if (t.kind == ExprKind::member) return assign_column(s);
   if (t.kind != ExprKind::name)
-    return complain(t.span, "this cannot be set", "a state, a `var` or `doc` can");
+    return complain(t.span, "this cannot be set", "a state, a column, a `var` or `doc` can");
   if (t.text == "doc") return document_write(s);
   const auto found = globals_.find(t.text);
-  if (found != globals_.end() && found->second.meaning == Meaning::state) {
-    const SlotSyntax& slot = syntax_.states[found->second.index].slot;
-    t.meaning = Meaning::state;
-    t.index = found->second.index;
-    t.type = type_of(slot.base);
-    t.absent = slot.optional;
-    if (!allow_write(t.at, {})) return;
-    expr(*s.value);
-    if (!failed_ && s.value->never) {
-      if (s.op)
-        complain(s.value->span, "`none` is no value here", "write `" + t.text + " = none`");
-      else if (!slot.optional)
-        complain(s.value->span, "`" + t.text + "` always has a value",
-                 "write `?` behind its type to let it have none");
-      return;
-    }
-    return assign_to(s, t.type, t.text);
-  }
+  if (found != globals_.end() && found->second.meaning == Meaning::state)
+    return assign_state(s, found->second.index);
   expr(t);
   if (failed_) return;
   if (t.meaning == Meaning::local) {
     const Local& l = body_->locals[t.index];
     if (!l.changeable)
-      return complain(t.span, "`" + t.text + "` does not change", "declare it with `var` to change it");
+      return complain(t.span, "`" + t.text + "` does not change",
+                      l.type.type == Type::row ? "set its columns: `" + t.text + ".column = ...`"
+                                               : "declare it with `var` to change it");
     value(*s.value);
-    return assign_to(s, t.type, t.text);
+    return assign_to(s, l.type, t.text);
   }
   if (t.meaning == Meaning::field)
     return complain(t.span, "a field of the request does not change",
                     "copy it first: `var x = " + t.text + "`");
-  complain(t.span, "`" + t.text + "` cannot be set", "a state, a `var` or `doc` can");
+  complain(t.span, "`" + t.text + "` cannot be set", "a state, a column, a `var` or `doc` can");
+}
+
+void Checker::assign_state(Stmt& s, std::uint32_t index) {
+  Expr& t = *s.target;
+  const SlotSyntax& slot = syntax_.states[index].slot;
+  t.meaning = Meaning::state;
+  t.index = index;
+  t.type = type_of(slot.base);
+  t.absent = slot.optional;
+  if (!allow_write(t.at, {})) return;
+  expr(*s.value);
+  if (failed_) return;
+  if (s.value->never) return set_none(s, slot.optional, t.text);
+  assign_to(s, t.type, t.text);
+}
+
+// `s = none`
+void Checker::set_none(const Stmt& s, bool optional, const std::string& what) {
+  if (s.op)
+    complain(s.value->span, "`none` is no value here", "write `" + what + " = none`");
+  else if (!optional)
+    complain(s.value->span, "`" + what + "` always has a value",
+             "write `?` behind its type to let it have none");
 }
 
 // The value is checked and is not `none`.
-void Checker::assign_to(Stmt& s, Type type, std::string_view what) {
+void Checker::assign_to(Stmt& s, RegisterType type, std::string_view what) {
   const Expr& v = *s.value;
-  if (failed_ || v.type == Type::none) {
-    if (!failed_ && v.kind == ExprKind::call) complain(v.span, "`" + v.text + "` gives nothing");
-    return;
-  }
+  if (failed_ || v.type == Type::none) return;
   if (s.op) {
     if (*s.op == Operator::add && (type == Type::text || v.type == Type::text))
       return complain(s.op_at, "texts are not added with `+`", "write them together: \"{a}{b}\"");
     if (type != Type::num)
       return complain(s.target->span,
-                      "only a num is counted with, and `" + std::string(what) + "` is " + with_article(type));
+                      "only a num is counted with, and `" + std::string(what) + "` is " + kind_of(type));
   }
   wants(v, "`" + std::string(what) + "` is", type);
 }
@@ -200,13 +184,9 @@ bool Checker::count_loop(Stmt& s) {
   value_of(*s.first, Type::num, "a loop counts from");
   value_of(*s.last, Type::num, "a loop counts to");
   if (failed_) return true;
-  if (const auto rounds = known_whole(s.limit, 1, kRoundsMax, "a limit")) s.rounds = *rounds;
+  if (const auto rounds = known_whole(s.limit, 1, kLoopMax, "a limit")) s.rounds = *rounds;
   if (failed_) return true;
-  if (loops_ == kLoopsDeep) {
-    complain(s.at, "loops go at most " + std::to_string(kLoopsDeep) + " deep",
-             "move the inner one into a function");
-    return true;
-  }
+  if (!deeper(s.at)) return true;
   const std::size_t scope = scope_.size();
   const auto index = new_local(s.name, Type::num, false);
   if (!index) return true;
@@ -226,30 +206,32 @@ void Checker::reply(Stmt& s) {
   if (place_ == Place::function)
     return complain(s.at, "a function cannot reply",
                     "give the value with `return`, and reply in the handler");
-  if (on_ && on_->start)
-    return complain(s.at, "nobody asked, so `on start` cannot reply", "leave out the reply");
-  if (s.kind == StmtKind::reply_value) {
-    value(*s.value);
-    if (!failed_ && s.value->type == Type::none && s.value->kind == ExprKind::call)
-      return complain(s.value->span, "`" + s.value->text + "` gives nothing");
-    if (!failed_ && s.value->type == Type::bytes && s.value->meaning != Meaning::field &&
-        s.value->meaning != Meaning::doc)
-      complain(s.value->span, "only a field or `doc` is replied as bytes",
-               "reply the field itself, or `text(...)` of the bytes");
-    return;
-  }
-  for (std::size_t i = 0; i < s.cells.size() && !failed_; ++i) {
-    const Cell& c = s.cells[i];
+  if (on_ && (on_->start || (input_ && input_->kind == InputKind::timer)))
+    return complain(s.at, "nobody asked, so `on " + on_->name.text + "` cannot reply", "leave out the reply");
+  if (s.kind == StmtKind::reply_record) return cells(s.cells, "record");
+  if (s.kind != StmtKind::reply_value) return;
+  value(*s.value);
+  if (!failed_ && s.value->type == Type::bytes && s.value->meaning != Meaning::field &&
+      s.value->meaning != Meaning::doc)
+    complain(s.value->span, "only a field or `doc` is replied as bytes",
+             "reply the field itself, or `text(...)` of the bytes");
+}
+
+// Of a record, or of a row in a table's view.
+void Checker::cells(std::vector<Cell>& cells, std::string_view what) {
+  for (std::size_t i = 0; i < cells.size() && !failed_; ++i) {
+    const Cell& c = cells[i];
     for (std::size_t j = 0; j < i; ++j)
-      if (s.cells[j].name.text == c.name.text)
-        return complain(c.name.span, "there is already a `" + c.name.text + "` in this record",
+      if (cells[j].name.text == c.name.text)
+        return complain(c.name.span, "there is already a `" + c.name.text + "` in this " + std::string(what),
                         "give it another name: `name: ...`");
     expr(*c.value);
     if (failed_ || c.value->never) continue;
-    if (c.value->type == Type::none && c.value->kind == ExprKind::call)
-      return complain(c.value->span, "`" + c.value->text + "` gives nothing");
     if (c.value->type == Type::bytes)
-      complain(c.value->span, "a record cannot hold bytes", "write `text(...)` of them");
+      complain(c.value->span, "a " + std::string(what) + " cannot hold bytes", "write `text(...)` of them");
+    if (c.value->type == Type::row)
+      complain(c.value->span, "a " + std::string(what) + " cannot hold a row",
+               "take a column of it: `" + source_of(c.value->span) + ".column`");
   }
 }
 
@@ -273,8 +255,6 @@ void Checker::give(Stmt& s) {
                "write `" + fn_->result->text + "?` to let it give none");
     return;
   }
-  if (s.value->type == Type::none && s.value->kind == ExprKind::call)
-    return complain(s.value->span, "`" + s.value->text + "` gives nothing");
   wants(*s.value, "`" + fn_->name.text + "` gives", fn_->type);
 }
 
@@ -283,8 +263,6 @@ void Checker::content(Expr& e) {
   value(e);
   if (failed_ || (module_->documents.kind == DocumentKind::bytes && e.type == Type::bytes)) return;
   wants(e, "a document holds", Type::text);
-  if (!failed_ && e.type == Type::none && e.kind == ExprKind::call)
-    complain(e.span, "`" + e.text + "` gives nothing");
 }
 
 void Checker::document_write(Stmt& s) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "vm/ast.h"
+#include "vm/check_query.h"
 #include "vm/function_code.h"
 #include "vm/parser.h"
 
@@ -38,7 +39,8 @@ class Generator {
   Reg operand(const Expr& e) { return value(e, std::nullopt); }
   void into(const Expr& e, unsigned target) { value(e, target); }
   Reg value(const Expr& e, std::optional<unsigned> target);
-  Reg destination(std::optional<unsigned> target, Type type);
+  Reg value_of_kind(const Expr& e, std::optional<unsigned> target);
+  Reg destination(std::optional<unsigned> target, RegisterType type);
   void release(Reg r) {
     if (r.owned) code_.free(r.number);
   }
@@ -50,6 +52,7 @@ class Generator {
   Reg conditional(const Expr& e, std::optional<unsigned> target);
   Reg logical(const Expr& e, std::optional<unsigned> target);
   Reg joined(const Expr& e, std::optional<unsigned> target);
+  Window arguments(const std::vector<const Expr*>& args);
   Window arguments(const std::vector<ExprPtr>& args);
   void release(Window w) { code_.free_window(w.first, w.owned); }
   void text_part(const Expr& e, unsigned target);
@@ -72,11 +75,60 @@ class Generator {
   void branch_on(const Expr& e, bool wanted, Label& to);
   void branch_on_has(const Expr& e, bool wanted, Label& to);
 
-  // --- statements (codegen.cc)
+  // --- rows and their columns (codegen_row.cc)
+  Reg row(const Expr& e, std::optional<unsigned> target);
+  Reg column(const Expr& e, std::optional<unsigned> target);
+  Reg total(const Expr& e, std::optional<unsigned> target);
+  Reg rank(const Expr& e, std::optional<unsigned> target);
+  void insert(const Stmt& s);
+  void update(const Stmt& s);
+  void delete_row(const Stmt& s);
+  // The cells in a window, and the shape that says which columns they are.
+  Window columns(const std::vector<Cell>& cells, std::uint32_t table, RowShape& shape);
+  void column_into(const Expr& e, const Slot& slot, unsigned first);
+  unsigned shape_index(const RowShape& shape, Span at);
+  // 0, false or the empty text, where a register only has to hold something.
+  void blank(Type type, unsigned target);
+
+  // --- queries (codegen_query.cc)
+  struct Rows {
+    unsigned cursor = 0, row = 0;
+    std::uint32_t head = 0;
+    Label exit;
+  };
+  // False: control does not come here.
+  bool open(const Query& q, Rows& rows);
+  void close(Rows& rows, Span at);
+  void row_loop(const Stmt& s);
+  Reg aggregate(const Expr& e, std::optional<unsigned> target);
+  void accumulate(const Expr& e, unsigned to, std::optional<unsigned> have, Label& next);
+  Reg kept(const Query& q, std::optional<unsigned> target);
+  void absent_unless(unsigned flag);
+  unsigned scan_index(const Query& q);
+  // No jump leaves a loop, so what is absent inside ends the function from inside.
+  template <class Body>
+  void inside_loop(Body body) {
+    Label absent;
+    Label* const outer = absent_;
+    if (in_partial_) absent_ = &absent;
+    body();
+    absent_ = outer;
+    if (absent.uses.empty()) return;
+    Label next;
+    code_.jump(next);
+    code_.bind(absent);
+    code_.end(Op::retabs);
+    code_.bind(next);
+  }
+
+  // --- statements (codegen_stmt.cc)
   void block(const Block& statements);
   void statement(const Stmt& s);
   void local(const Stmt& s);
   void assign(const Stmt& s);
+  // Of a state or a column: `read` gives what it holds, `store` and `clear` change it.
+  template <class Read, class Store, class Clear>
+  void assign_stored(const Stmt& s, bool optional, Read read, Store store, Clear clear);
   void branch(const Stmt& s);
   void count_loop(const Stmt& s);
   void fail(const Stmt& s);
@@ -86,11 +138,15 @@ class Generator {
   void write_document(const Stmt& s);
   void arithmetic(Operator op, unsigned a, unsigned b, unsigned c);
 
-  void begin(const Body& body, std::size_t parameters);
+  // Functions (codegen.cc). The parameters are locals, by their numbers.
+  void begin(const Body& body, const std::vector<std::uint32_t>& parameters);
   void finish(Function& function, const Name& name, std::string_view what);
   void function(const FnSyntax& f);
   void handler(const OnSyntax& o);
-  void view(const ViewSyntax& v, std::size_t index);
+  void view(const ViewSyntax& v, View& out);
+  void view_of_rows(const ViewSyntax& v, View& out);
+  void view_value(const Expr& e, Function& out);
+  void view_function(const ViewSyntax& v, Function& out);
 
   std::uint16_t number_index(double n);
   std::uint16_t text_index(const std::string& text);
@@ -110,6 +166,7 @@ class Generator {
   Label* absent_ = nullptr;
   Label* none_ = nullptr;  // where a written `none` goes when that is elsewhere: `s = if c then x else none`
   bool in_partial_ = false;
+  unsigned position_ = 0;  // of a cell: the register of `row`
 };
 
 }  // namespace sluice::vm

@@ -1,5 +1,6 @@
 // Expressions: each into the register it is wanted in.
 #include <cmath>
+#include <utility>
 
 #include "vm/base/number_text.h"
 #include "vm/builtin.h"
@@ -26,7 +27,7 @@ unsigned text_of(Type type) {
 
 }  // namespace
 
-Generator::Reg Generator::destination(std::optional<unsigned> target, Type type) {
+Generator::Reg Generator::destination(std::optional<unsigned> target, RegisterType type) {
   if (target) return {*target, false};
   return {code_.take(type), true};
 }
@@ -60,12 +61,29 @@ Generator::Reg Generator::constant(const Constant& c, std::optional<unsigned> ta
 Generator::Reg Generator::value(const Expr& e, std::optional<unsigned> target) {
   at(e.at);
   if (e.constant) return constant(*e.constant, target);
+  // A `none` that is only an argument of something has that something fail like any other.
+  const bool passes = e.kind == ExprKind::none || e.kind == ExprKind::conditional || e.kind == ExprKind::coalesce;
+  Label* const outer = none_;
+  if (!passes) none_ = nullptr;
+  const Reg r = value_of_kind(e, target);
+  none_ = outer;
+  return r;
+}
+
+Generator::Reg Generator::value_of_kind(const Expr& e, std::optional<unsigned> target) {
   switch (e.kind) {
     case ExprKind::name:
     case ExprKind::member:
       return name(e, target);
+    case ExprKind::index:
+      return row(e, target);
+    case ExprKind::aggregate:
+    case ExprKind::count:
+      return aggregate(e, target);
+    case ExprKind::rank:
+      return rank(e, target);
     case ExprKind::call:
-      return call(e, target);
+      return e.meaning == Meaning::total ? total(e, target) : call(e, target);
     case ExprKind::binary:
       return binary(e, target);
     case ExprKind::coalesce:
@@ -110,8 +128,9 @@ Generator::Reg Generator::value(const Expr& e, std::optional<unsigned> target) {
 }
 
 Generator::Reg Generator::name(const Expr& e, std::optional<unsigned> target) {
-  if (e.meaning == Meaning::local) {
-    const unsigned from = locals_[e.index].number;
+  if (e.meaning == Meaning::column) return column(e, target);
+  if (e.meaning == Meaning::local || e.meaning == Meaning::position) {
+    const unsigned from = e.meaning == Meaning::position ? position_ : locals_[e.index].number;
     if (!target || *target == from) return {from, false};
     code_.emit(Op::move, *target, from);
     return {*target, false};
@@ -148,7 +167,7 @@ Generator::Reg Generator::name(const Expr& e, std::optional<unsigned> target) {
 }
 
 // The arguments in consecutive registers: where they are already, when they are.
-Generator::Window Generator::arguments(const std::vector<ExprPtr>& args) {
+Generator::Window Generator::arguments(const std::vector<const Expr*>& args) {
   if (args.empty()) return {};
   auto local = [&](const Expr& e) { return e.kind == ExprKind::name && e.meaning == Meaning::local; };
   bool in_place = local(*args[0]);
@@ -160,10 +179,16 @@ Generator::Window Generator::arguments(const std::vector<ExprPtr>& args) {
     return {r.number, r.owned ? std::size_t{1} : 0};
   }
   std::vector<RegisterType> types;
-  for (const ExprPtr& a : args) types.push_back(a->type);
+  for (const Expr* a : args) types.push_back(register_type(*a));
   const unsigned first = code_.take_window(types);
   for (std::size_t i = 0; i < args.size(); ++i) into(*args[i], first + static_cast<unsigned>(i));
   return {first, args.size()};
+}
+
+Generator::Window Generator::arguments(const std::vector<ExprPtr>& args) {
+  std::vector<const Expr*> all;
+  for (const ExprPtr& a : args) all.push_back(a.get());
+  return arguments(all);
 }
 
 Generator::Reg Generator::call(const Expr& e, std::optional<unsigned> target) {
@@ -209,7 +234,7 @@ Generator::Reg Generator::binary(const Expr& e, std::optional<unsigned> target) 
 }
 
 Generator::Reg Generator::coalesce(const Expr& e, std::optional<unsigned> target) {
-  const Reg to = destination(target, e.type);
+  const Reg to = destination(target, register_type(e));
   Label absent, end;
   with_absent(absent, [&] { return value(*e.args[0], to.number); });
   code_.jump(end);
@@ -221,9 +246,11 @@ Generator::Reg Generator::coalesce(const Expr& e, std::optional<unsigned> target
 
 Generator::Reg Generator::conditional(const Expr& e, std::optional<unsigned> target) {
   // Both `none`: there is no type to hold, and nothing to hold it.
-  const Reg to = e.never ? Reg{target.value_or(0), false} : destination(target, e.type);
+  const Reg to = e.never ? Reg{target.value_or(0), false} : destination(target, register_type(e));
   Label no, end;
+  Label* const outer = std::exchange(none_, nullptr);
   branch_on(*e.args[0], false, no);
+  none_ = outer;
   into(*e.args[1], to.number);
   code_.jump(end);
   code_.bind(no);

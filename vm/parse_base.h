@@ -11,13 +11,21 @@ namespace sluice::vm {
 
 inline constexpr std::uint16_t kDepthMax = 100;
 
+// What an expression holds is one deeper than itself.
+inline void deepen(Expr& e, const ExprPtr& part) {
+  if (part && part->depth >= e.depth) e.depth = static_cast<std::uint16_t>(part->depth + 1);
+}
+
 std::string quoted(const Token& token, std::string_view source);
 
 // Thread: one parse.
 class ParserBase {
  public:
   ParserBase(std::string_view source, std::vector<Token> tokens, std::vector<Complaint>& complaints)
-      : source_(source), tokens_(std::move(tokens)), complaints_(complaints) {}
+      : source_(source), tokens_(std::move(tokens)), complaints_(complaints) {
+    for (std::size_t i = 0; i + 1 < tokens_.size() && !own_count_; ++i)
+      own_count_ = tokens_[i].kind == Tok::word && tokens_[i].text == "fn" && tokens_[i + 1].text == "count";
+  }
 
  protected:
   const Token& token(std::size_t ahead = 0) const {
@@ -34,6 +42,8 @@ class ParserBase {
     advance();
     return true;
   }
+  // A word that means something here, unless it is the name of the column that follows: `max: num`.
+  bool at_clause(std::string_view text) const { return at_word(text) && token(1).kind != Tok::colon; }
   bool accept_word(std::string_view text) {
     if (!at_word(text)) return false;
     advance();
@@ -68,6 +78,7 @@ class ParserBase {
   std::vector<Complaint>& complaints_;
   std::size_t at_ = 0;
   bool failed_ = false;
+  bool own_count_ = false;  // the module has a function `count`, so `count(x)` calls it
   int nesting_ = 0;
 };
 
@@ -94,9 +105,11 @@ class ExprParser : public ParserBase {
   ExprPtr sum();
   std::vector<Cell> cells();
   ExprPtr path();
-  // Reads a query over rows and forgets it: this version has no tables.
-  void query();
+  // --- queries (parse_query.cc)
+  QueryPtr query();
+  // After `in`: rows, not numbers. A first number that starts like a query goes in parentheses.
   bool at_query() const;
+  bool at_query_clause() const;
 
  private:
   ExprPtr logical_or();
@@ -107,14 +120,18 @@ class ExprParser : public ParserBase {
   ExprPtr unary();
   ExprPtr primary();
   ExprPtr name_or_call();
-  ExprPtr aggregate(ExprPtr call);
   ExprPtr joined_text();
   ExprPtr make(ExprKind kind, Span span) const;
   ExprPtr binary(ExprKind kind, ExprPtr left, Span at, ExprPtr right);
   // False: stopped behind the first argument of what is an aggregate.
   bool arguments(Expr& to, Tok close, std::string_view what);
-  void query_clauses();
-  bool at_query_clause() const;
+  // --- queries (parse_query.cc)
+  ExprPtr aggregate(ExprPtr call);
+  ExprPtr rank(ExprPtr call);
+  ExprPtr count(ExprPtr call);
+  bool at_count() const;
+  bool bound(Query& q);
+  void foreign_clause();
 };
 
 class StmtParser : public ExprParser {
@@ -131,6 +148,8 @@ class StmtParser : public ExprParser {
   StmtPtr statement();
   StmtPtr local();
   StmtPtr insert();
+  StmtPtr update();
+  StmtPtr remove();
   ExprPtr condition();
   StmtPtr branch();
   StmtPtr loop();
@@ -139,6 +158,26 @@ class StmtParser : public ExprParser {
   StmtPtr splice();
   StmtPtr assignment();
   bool starts_expression() const;
+};
+
+// Slots and tables (parse_table.cc).
+class TableParser : public StmtParser {
+ public:
+  using StmtParser::StmtParser;
+
+ protected:
+  SlotSyntax slot();
+  std::optional<Name> was();
+  TableSyntax table(Span from);
+
+ private:
+  void size(TableSyntax& t);
+  void column(TableSyntax& t);
+  void clause(TableSyntax& t);
+  void total(TableSyntax& t, Span from);
+  std::vector<PartSyntax> columns_of(std::string_view what, std::string_view hint);
+  // `desc` where the order is fixed.
+  void rising(const std::vector<PartSyntax>& parts, std::string_view message, std::string_view hint);
 };
 
 }  // namespace sluice::vm

@@ -1,4 +1,4 @@
-// Expressions, records and queries.
+// Expressions and records.
 #include "vm/lexer.h"
 #include "vm/parse_base.h"
 
@@ -85,7 +85,7 @@ ExprPtr ExprParser::expression() {
 
 ExprPtr ExprParser::logical_or() {
   ExprPtr left = logical_and();
-  while (at_word("or") && !failed_) {
+  while (at_clause("or") && !failed_) {
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_or, std::move(left), op_at, logical_and());
@@ -95,7 +95,7 @@ ExprPtr ExprParser::logical_or() {
 
 ExprPtr ExprParser::logical_and() {
   ExprPtr left = logical_not();
-  while (at_word("and") && !failed_) {
+  while (at_clause("and") && !failed_) {
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_and, std::move(left), op_at, logical_not());
@@ -270,6 +270,11 @@ ExprPtr ExprParser::primary() {
       }
       if (t.text == "insert" || t.text == "put")
         complain(t.span, "a row is inserted by a statement", "write `let id = insert t { ... }`");
+      if (t.text == "update")
+        complain(t.span, "`update` gives no value", "write it as a statement of its own");
+      if (t.text == "for")
+        complain(t.span, "rows are no value",
+                 "write `view v = for r in t { r.a }`, or `sum(r.a for r in t)`");
       break;
     case Tok::plus:
       expected("a value", "to add one, write `x += 1`");
@@ -312,17 +317,11 @@ ExprPtr ExprParser::joined_text() {
   return e;
 }
 
-bool ExprParser::at_query_clause() const {
-  for (std::string_view w : {"by", "from", "above", "to", "below", "desc", "limit", "where"})
-    if (at_word(w)) return true;
-  return false;
-}
-
 bool ExprParser::arguments(Expr& to, Tok close, std::string_view what) {
   if (accept(close)) return true;
   while (!failed_) {
     ExprPtr arg = expression();
-    to.depth = std::max<std::uint16_t>(to.depth, static_cast<std::uint16_t>(arg->depth + 1));
+    deepen(to, arg);
     to.args.push_back(std::move(arg));
     if (to.kind == ExprKind::call && to.args.size() == 1 && (at_word("for") || at_query_clause()))
       return false;
@@ -340,66 +339,15 @@ ExprPtr ExprParser::name_or_call() {
   advance();
   if (accept(Tok::lparen)) {
     e->kind = ExprKind::call;
-    if (!arguments(*e, Tok::rparen, "`,` or `)`")) return aggregate(std::move(e));
+    if (e->text == "count" && !own_count_ && at_count()) return count(std::move(e));
+    if (!arguments(*e, Tok::rparen, "`,` or `)`"))
+      return at_word("by") ? rank(std::move(e)) : aggregate(std::move(e));
   } else if (accept(Tok::lbracket)) {
     e->kind = ExprKind::index;
     arguments(*e, Tok::rbracket, "`,` or `]`");
   }
   e->span = join(e->span, last());
   return e;
-}
-
-// `sum(e for r in q)`, `count(q)`, `rank(t[k] by i)`: what is left of it behind its first expression.
-ExprPtr ExprParser::aggregate(ExprPtr call) {
-  call->kind = ExprKind::aggregate;
-  if (accept_word("for")) {
-    need_name("a name for the row");
-    if (!failed_) need_word("in");
-    if (!failed_) query();
-  } else {
-    query_clauses();
-  }
-  if (!failed_) need(Tok::rparen, "`)`");
-  call->span = join(call->span, last());
-  return call;
-}
-
-// After `in`: rows, not numbers. A first bound that starts like a query goes in parentheses.
-bool ExprParser::at_query() const {
-  if (token().kind != Tok::name) return false;
-  const Token& next = token(1);
-  if (next.kind == Tok::lbracket || next.kind == Tok::lbrace || next.kind == Tok::rparen) return true;
-  if (!is_word(next)) return false;
-  for (std::string_view w : {"by", "from", "above", "to", "below", "desc", "limit", "where"})
-    if (next.text == w) return true;
-  return false;
-}
-
-void ExprParser::query() {
-  need_name("the name of a table");
-  query_clauses();
-}
-
-void ExprParser::query_clauses() {
-  if (!failed_ && accept_word("by")) need_name("the name of an index");
-  if (!failed_ && accept(Tok::lbracket)) {
-    Expr group;
-    arguments(group, Tok::rbracket, "`,` or `]`");
-  }
-  while (!failed_) {
-    if (accept_word("desc")) continue;
-    if (!at_word("from") && !at_word("above") && !at_word("to") && !at_word("below")) break;
-    advance();
-    sum();
-  }
-  if (!failed_ && accept_word("limit")) sum();
-  if (failed_ || !at_word("where")) return;
-  const Span where = token().span;
-  advance();
-  expression();
-  if (at_word("limit"))
-    complain(where, "`limit` comes before `where`",
-             "the limit is how many rows are read; `where` then keeps some of them");
 }
 
 std::vector<Cell> ExprParser::cells() {
@@ -415,6 +363,7 @@ std::vector<Cell> ExprParser::cells() {
     } else {
       cell.value = path();
       const Expr& e = *cell.value;
+      if (at(Tok::assign)) expected("`:`", "write `name: value`");
       if (e.kind == ExprKind::name || e.kind == ExprKind::member)
         cell.name = {e.text, e.at};
       else

@@ -16,8 +16,9 @@ bool StmtParser::unindented() const {
   return from == 0 || source_[from - 1] == '\n';
 }
 bool StmtParser::starts_declaration() const {
-  return is_word(token()) && std::find(std::begin(kDeclarations), std::end(kDeclarations), token().text) !=
-                                 std::end(kDeclarations);
+  return is_word(token()) && token(1).kind != Tok::colon &&
+         std::find(std::begin(kDeclarations), std::end(kDeclarations), token().text) !=
+             std::end(kDeclarations);
 }
 
 Block StmtParser::block(Span* end) {
@@ -61,25 +62,9 @@ StmtPtr StmtParser::statement() {
     return s;
   }
   if (at_word("splice")) return splice();
-  if (at_word("delete")) {
-    StmtPtr s = start(StmtKind::delete_document);
-    advance();
-    if (at_word("doc") && token(1).kind != Tok::lbracket) {
-      advance();
-      return s;
-    }
-    s->kind = StmtKind::table_write;
-    s->target = path();
-    return s;
-  }
+  if (at_word("delete")) return remove();
   if (at_word("insert") || at_word("put")) return insert();
-  if (at_word("update")) {
-    StmtPtr s = start(StmtKind::table_write);
-    advance();
-    s->target = path();
-    if (!failed_) s->cells = cells();
-    return s;
-  }
+  if (at_word("update")) return update();
   if (at(Tok::name)) return assignment();
   if (at(Tok::end)) {
     expected("`}`", "a block ends with `}`");
@@ -102,25 +87,70 @@ StmtPtr StmtParser::local() {
   if (failed_) return s;
   if (at_word("insert") || at_word("put")) {
     StmtPtr row = insert();
-    s->target = std::move(row->target);
-    s->cells = std::move(row->cells);
-    s->kind = StmtKind::table_write;
-    s->at = row->at;
-    return s;
+    row->name = std::move(s->name);
+    row->changeable = s->kind == StmtKind::var;
+    return row;
   }
   s->value = expression();
   return s;
 }
 
 StmtPtr StmtParser::insert() {
-  StmtPtr s = start(StmtKind::table_write);
+  StmtPtr s = start(at_word("insert") ? StmtKind::insert : StmtKind::put);
+  const std::string word = token().text;
   advance();
-  const Name table = need_name("the name of a table");
-  s->target = std::make_unique<Expr>();
-  s->target->kind = ExprKind::name;
-  s->target->text = table.text;
-  s->target->span = s->target->at = table.span;
+  if (at_word("into") && is_word(token(1)))
+    complain(token().span, "there is no `into`", "write `" + word + " " + token(1).text + " { ... }`");
+  s->table = need_name("the name of a table");
+  if (!failed_ && !at(Tok::lbrace))
+    expected("`{`",
+             at(Tok::lbracket)
+                 ? "the key stands with the other columns: `" + word + " " + s->table.text + " { ... }`"
+                 : "a row is written `" + word + " " + s->table.text + " { column: value }`");
   if (!failed_) s->cells = cells();
+  return s;
+}
+
+StmtPtr StmtParser::update() {
+  StmtPtr s = start(StmtKind::update);
+  advance();
+  s->target = path();
+  if (!failed_ && !at(Tok::lbrace))
+    expected("`{`", "write `update t[key] { column: value }`, or set one column: `t[key].column = value`");
+  const Span open = token().span;
+  if (!failed_) s->cells = cells();
+  if (failed_) return s;
+  if (s->cells.empty())
+    complain(join(open, last()), "this changes no column", "write `column: value` between the braces");
+  // What names itself would be the column as it is, or a local that happens to have its name.
+  for (const Cell& c : s->cells)
+    if (c.name.span.offset >= c.value->span.offset)
+      complain(c.value->span, "say what `" + c.name.text + "` becomes", "write `" + c.name.text + ": ...`");
+  return s;
+}
+
+StmtPtr StmtParser::remove() {
+  StmtPtr s = start(StmtKind::delete_document);
+  advance();
+  if (at_word("doc") && token(1).kind != Tok::lbracket) {
+    advance();
+    return s;
+  }
+  s->kind = StmtKind::delete_row;
+  if (at_word("from") && is_word(token(1)))
+    complain(
+        token().span, "there is no `delete from`",
+        "write `delete " + token(1).text + "[key]`, or `for r in " + token(1).text + " ... { delete r }`");
+  s->target = path();
+  if (failed_) return s;
+  const Expr& t = *s->target;
+  if (t.kind == ExprKind::member)
+    complain(
+        t.span, "`delete` removes a whole row",
+        "write `" + std::string(source_.substr(t.span.offset, t.span.length)) + " = none` for one column");
+  if (at_query_clause())
+    complain(token().span, "`delete` removes one row",
+             "for several, write `for r in " + t.text + " ... { delete r }`");
   return s;
 }
 
@@ -155,11 +185,10 @@ StmtPtr StmtParser::loop() {
   if (failed_) return s;
   if (at_query()) {
     s->kind = StmtKind::row_loop;
-    s->target = std::make_unique<Expr>();
-    s->target->kind = ExprKind::name;
-    s->target->text = token().text;
-    s->target->span = s->target->at = token().span;
-    query();
+    s->query = query();
+    if (!failed_ && (at(Tok::dot) || at(Tok::dotdot)))
+      complain(s->query->span, "a first number like this goes in parentheses",
+               "write `for " + s->name.text + " in (t[key].column)..b limit 100 { ... }`");
   } else {
     s->first = sum();
     if (!failed_ && !at(Tok::dotdot))
@@ -257,8 +286,11 @@ StmtPtr StmtParser::assignment() {
       return s;
   }
   s->op_at = t.span;
+  if (s->target->kind == ExprKind::index)
+    complain(s->target->span, "a row is not set as a whole",
+             "write `put " + s->target->text + " { ... }`, or one column: `x.column = ...`");
   advance();
-  s->value = expression();
+  if (!failed_) s->value = expression();
   return s;
 }
 

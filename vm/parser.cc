@@ -9,9 +9,9 @@
 namespace sluice::vm {
 namespace {
 
-class Parser : public StmtParser {
+class Parser : public TableParser {
  public:
-  using StmtParser::StmtParser;
+  using TableParser::TableParser;
 
   Syntax run() {
     header();
@@ -22,7 +22,7 @@ class Parser : public StmtParser {
       if (!failed_) continue;
       // What could not even begin a declaration is stepped over, so that reading always gets on.
       if (at_ == before) advance();
-      resume();
+      resume(before);
     }
     return std::move(syntax_);
   }
@@ -32,7 +32,7 @@ class Parser : public StmtParser {
   void header() {
     if (!at_word("module")) {
       expected("`module`", "a module begins with `module NAME 1`");
-      resume();
+      resume(0);
       return;
     }
     advance();
@@ -43,12 +43,17 @@ class Parser : public StmtParser {
       syntax_.version_at = token().span;
       advance();
     }
-    if (failed_) resume();
+    if (failed_) resume(0);
   }
 
-  // To the next declaration: a word that starts one, first on its line and outside braces or unindented.
-  void resume() {
+  // To the next declaration: a word that starts one, first on its line and outside the braces opened since
+  // `from`, or unindented. Inside them such a word is a clause or a column of a table.
+  void resume(std::size_t from) {
     int braces = 0;
+    for (std::size_t i = from; i < at_; ++i) {
+      if (tokens_[i].kind == Tok::lbrace) ++braces;
+      if (tokens_[i].kind == Tok::rbrace && braces > 0) --braces;
+    }
     for (; !at(Tok::end); advance()) {
       if (at(Tok::lbrace)) ++braces;
       if (at(Tok::rbrace) && braces > 0) --braces;
@@ -59,17 +64,22 @@ class Parser : public StmtParser {
     const Token& t = token();
     if (accept_word("const")) return const_declaration();
     if (accept_word("state")) return state_declaration();
-    if (accept_word("table")) return table_declaration(t.span);
+    if (accept_word("table")) {
+      TableSyntax read = table(t.span);
+      if (!failed_) syntax_.tables.push_back(std::move(read));
+      return;
+    }
     if (accept_word("documents")) return documents_declaration(t.span);
     if (accept_word("input")) return input_declaration();
     if (accept_word("message")) return message_declaration();
     if (accept_word("fn")) return fn_declaration();
     if (accept_word("on")) return on_declaration();
     if (accept_word("view")) return view_declaration();
-    if (accept_word("drop")) return drop_declaration(t.span);
+    if (accept_word("drop")) return drop_declaration();
     if (at_word("module"))
       return complain(t.span, "the module has its name already", "one file is one module");
-    expected("a declaration", "declarations are const, state, documents, input, message, fn, on and view");
+    expected("a declaration",
+             "declarations are const, state, table, documents, input, message, fn, on, view and drop");
   }
 
   void const_declaration() {
@@ -86,34 +96,22 @@ class Parser : public StmtParser {
     if (!failed_) need(Tok::colon, "`:`");
     if (!failed_) s.slot = slot();
     if (!failed_ && accept(Tok::assign)) s.first = expression();
-    if (!failed_) was();
+    if (!failed_) s.was = was();
+    if (s.was) swallowed("the old name");
+    if (!failed_ && at(Tok::assign))
+      complain(token().span, "the first value comes before `was`",
+               "write `state " + s.name.text + ": ... = first was " + s.was->text + "`");
     if (!failed_) syntax_.states.push_back(std::move(s));
   }
 
-  void was() {
-    if (!at_word("was")) return;
-    syntax_.unserved.push_back({Unserved::What::was, token().span});
-    advance();
-    need_any_word("the old name");
-  }
-
-  // Read as far as its end; its columns mean nothing to this version.
-  void table_declaration(Span at_table) {
-    const Name name = need_name("a name");
-    if (failed_) return;
-    syntax_.tables.emplace_back().name = name;
-    syntax_.unserved.push_back({Unserved::What::table, at_table});
-    while (!at(Tok::lbrace)) {
-      if (at(Tok::end) || starts_declaration()) return expected("`{`");
-      advance();
-    }
-    int braces = 0;
-    do {
-      if (at(Tok::end)) return expected("`}`");
-      if (at(Tok::lbrace)) ++braces;
-      if (at(Tok::rbrace)) --braces;
-      advance();
-    } while (braces > 0);
+  // The name that ends a declaration is missing, and the word that starts the next one was taken for it.
+  void swallowed(std::string_view what) {
+    if (failed_ || at(Tok::end) || starts_declaration()) return;
+    --at_;
+    if (token().first_on_line && starts_declaration())
+      expected(what);
+    else
+      ++at_;
   }
 
   void documents_declaration(Span from) {
@@ -133,7 +131,6 @@ class Parser : public StmtParser {
 
   void input_declaration() {
     InputSyntax i;
-    const Span kind = token().span;
     if (accept_word("text"))
       i.kind = InputKind::text;
     else if (accept_word("key"))
@@ -146,8 +143,11 @@ class Parser : public StmtParser {
     if (failed_) return;
     if (i.kind == InputKind::text && accept_word("max")) i.max = sum();
     if (i.kind == InputKind::timer) {
-      syntax_.unserved.push_back({Unserved::What::timer, kind});
-      if (need_word("every")) sum();
+      if (!at_word("every") && i.name.text == "every")
+        complain(i.name.span, "expected a name, found `every`", "write `input timer NAME every 10s`");
+      if (!at_word("every")) expected("`every`", "write `input timer " + i.name.text + " every 10s`");
+      if (!failed_) advance();
+      if (!failed_) i.every = sum();
     }
     if (!failed_) syntax_.inputs.push_back(std::move(i));
   }
@@ -173,52 +173,6 @@ class Parser : public StmtParser {
       expected("`,` or `}`");
     }
     if (!failed_) syntax_.inputs.push_back(std::move(m));
-  }
-
-  SlotSyntax slot() {
-    SlotSyntax s;
-    struct BaseName {
-      std::string_view name;
-      Base base;
-    };
-    static constexpr BaseName kBases[] = {
-        {"num", Base::num},   {"int", Base::integer}, {"u32", Base::u32},    {"bool", Base::boolean},
-        {"text", Base::text}, {"slug", Base::slug},   {"bytes", Base::bytes}};
-    s.base_at = token().span;
-    const auto found = std::find_if(std::begin(kBases), std::end(kBases),
-                                    [&](const BaseName& b) { return at_word(b.name); });
-    if (found == std::end(kBases)) {
-      expected("a type", "types are num, int, u32, bool, text, slug and bytes");
-      return s;
-    }
-    s.base = found->base;
-    advance();
-    if (at(Tok::question)) {
-      s.optional = true;
-      s.optional_at = token().span;
-      advance();
-    }
-    while (!failed_ && (at_word("in") || at_word("clamp") || at_word("max"))) {
-      const Token& t = token();
-      const bool range = t.text != "max";
-      if (range ? s.range != Range::none : s.max != nullptr) {
-        complain(t.span, range ? "there is a range already" : "there is a `max` already", "keep one of them");
-        break;
-      }
-      if (range) {
-        s.range = t.text == "in" ? Range::in : Range::clamp;
-        s.range_at = t.span;
-        advance();
-        s.low = sum();
-        if (!failed_) need(Tok::dotdot, "`..`");
-        if (!failed_) s.high = sum();
-      } else {
-        s.max_at = t.span;
-        advance();
-        s.max = sum();
-      }
-    }
-    return s;
   }
 
   std::vector<ParameterSyntax> parameters() {
@@ -289,24 +243,28 @@ class Parser : public StmtParser {
       if (!failed_) v.body.value = expression();
     } else if (at(Tok::assign) && token(1).text == "for" && token(1).kind == Tok::word) {
       advance();
-      const Span at_for = token().span;
       advance();
       v.of_rows = true;
-      need_name("a name for the row");
+      v.row = need_name("a name for the row");
       if (!failed_) need_word("in");
-      if (!failed_) query();
-      if (!failed_) cells();
-      if (!failed_) syntax_.unserved.push_back({Unserved::What::row_view, at_for});
+      if (!failed_) v.query = query();
+      v.cells_at = token().span;
+      if (!failed_) v.cells = cells();
     } else {
       expected("`:`", "say what the view gives: `view " + v.name.text + ": num = ...`");
     }
     if (!failed_) syntax_.views.push_back(std::move(v));
   }
 
-  void drop_declaration(Span from) {
-    syntax_.unserved.push_back({Unserved::What::drop, from});
-    if (!accept_word("state") && !accept_word("table")) return expected("`state` or `table`");
-    need_any_word("a name");
+  void drop_declaration() {
+    DropSyntax d;
+    d.table = at_word("table");
+    if (!d.table && !at_word("state"))
+      return expected("`state` or `table`", "a column is dropped in its table");
+    advance();
+    d.name = need_any_word("a name");
+    swallowed("a name");
+    if (!failed_) syntax_.drops.push_back(std::move(d));
   }
 
   Syntax syntax_;

@@ -36,11 +36,21 @@ class Assembler {
  public:
   Assembler() { module.name = "sample"; }
 
-  // "NTBY": one letter for each register.
+  // "NTBYR0C1": one letter for each register; of a row or a cursor also the table.
   static std::vector<RegisterType> types(std::string_view letters) {
     std::vector<RegisterType> out;
-    for (const char c : letters)
-      out.push_back(c == 'N' ? Type::num : c == 'T' ? Type::text : c == 'B' ? Type::boolean : Type::bytes);
+    for (std::size_t i = 0; i < letters.size(); ++i) {
+      switch (letters[i]) {
+        case 'N': out.push_back(Type::num); break;
+        case 'T': out.push_back(Type::text); break;
+        case 'B': out.push_back(Type::boolean); break;
+        case 'Y': out.push_back(Type::bytes); break;
+        default: {
+          const Type type = letters[i] == 'R' ? Type::row : Type::cursor;
+          out.push_back({type, static_cast<unsigned>(letters.at(++i) - '0')});
+        }
+      }
+    }
     return out;
   }
   unsigned text(std::string_view s) {
@@ -58,6 +68,27 @@ class Assembler {
     }
     module.states.push_back({std::move(name), s, first});
     return static_cast<unsigned>(module.states.size() - 1);
+  }
+  unsigned table(std::string name, std::vector<Column> columns, std::vector<std::uint8_t> key) {
+    for (Column& column : columns) {
+      if (!column.first || column.first->type != Type::text) continue;
+      module.text_pool.emplace_back(column.first->text());
+      column.first = Value::span(module.text_pool.back());
+    }
+    Table one;
+    one.name = std::move(name);
+    one.columns = std::move(columns);
+    one.key = std::move(key);
+    module.tables.push_back(std::move(one));
+    return static_cast<unsigned>(module.tables.size() - 1);
+  }
+  unsigned scan(const Scan& one) {
+    module.scans.push_back(one);
+    return static_cast<unsigned>(module.scans.size() - 1);
+  }
+  unsigned shape(unsigned of_table, Writing writing, std::vector<std::uint8_t> columns) {
+    module.shapes.push_back({static_cast<std::uint8_t>(of_table), writing, std::move(columns)});
+    return static_cast<unsigned>(module.shapes.size() - 1);
   }
   void documents(DocumentKind kind, std::uint32_t max = kBytesMax) { module.documents = {kind, max}; }
   unsigned input(std::string name, InputKind kind, std::uint32_t max = 0) {
@@ -104,6 +135,45 @@ class Assembler {
     const auto i = static_cast<unsigned>(module.functions.size() - 1);
     module.views.push_back({std::move(name), type, std::move(parameters), i});
     return i;
+  }
+  struct Cell {
+    std::string name;
+    Type type = Type::num;
+    std::string registers;          // behind the parameters, the row and the position
+    std::vector<Word> code;
+    bool partial = false;
+  };
+  // A view of a table's rows. `rows`: registers behind the parameters, and code that ends with OPEN and RET.
+  // `where`: the same for its condition, whose registers go on behind the parameters and the row.
+  unsigned table_view(std::string name, std::vector<Parameter> parameters, unsigned of_table, std::string_view registers,
+                      std::vector<Word> rows, const std::vector<Cell>& cells, const Cell* where = nullptr) {
+    std::vector<RegisterType> taken;
+    for (const Parameter& parameter : parameters) taken.push_back(type_of(parameter.slot.base));
+    const auto add = [&](RegisterType result, std::vector<RegisterType> takes, std::string_view more, std::vector<Word> code) {
+      Function f;
+      f.kind = FunctionKind::view;
+      f.result = result;
+      f.parameters = std::move(takes);
+      f.registers = f.parameters;
+      for (const RegisterType& type : types(more)) f.registers.push_back(type);
+      f.code = std::move(code);
+      module.functions.push_back(std::move(f));
+      return static_cast<std::uint32_t>(module.functions.size() - 1);
+    };
+    View view;
+    view.name = std::move(name);
+    view.type = Type::cursor;
+    view.parameters = std::move(parameters);
+    view.function = add({Type::cursor, of_table}, taken, registers, std::move(rows));
+    taken.push_back({Type::row, of_table});
+    if (where != nullptr) view.where = add(Type::boolean, taken, where->registers, where->code);
+    taken.push_back(Type::num);
+    for (const Cell& cell : cells) {
+      view.cells.push_back({cell.name, add(cell.type, taken, cell.registers, cell.code)});
+      module.functions.back().partial = cell.partial;
+    }
+    module.views.push_back(std::move(view));
+    return static_cast<unsigned>(module.views.size() - 1);
   }
   // A handler of event 0.
   unsigned start(std::string_view registers, std::vector<Word> code, bool writes = true) {
