@@ -24,6 +24,10 @@ class Arena {
   }
   // Gives back the last `bytes` of the latest take().
   void give_back(std::size_t bytes) { used_ -= bytes; }
+  std::size_t used() const { return used_; }
+  const char* top() const { return block_.get() + used_; }
+  // Gives back all that was taken since used() said so.
+  void give_back_to(std::size_t used) { used_ = used; }
   bool has_room(std::size_t bytes) const { return bytes <= kArenaBytes - used_; }
   bool holds(const char* p) const { return p >= block_.get() && p < block_.get() + kArenaBytes; }
 

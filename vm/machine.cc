@@ -4,135 +4,17 @@
 #include <cmath>
 #include <cstring>
 
-#include "vm/arena.h"
-#include "vm/base/json.h"
-#include "vm/base/number_text.h"
+#include "vm/base/check.h"
 #include "vm/builtin.h"
 #include "vm/builtin_run.h"
+#include "vm/machine_impl.h"
 #include "vm/slot.h"
 
 namespace sluice::vm {
 namespace {
-constexpr std::size_t kFrames = 8, kRegisters = 200;
-constexpr std::uint32_t kWrites = 10'000;             // states and document edits of one event
-constexpr std::size_t kKeptReply = 2 * kArenaBytes;   // capacity of the reply buffer that is worth keeping
-
 // Compared by bytes, which is by code points.
 int compare(std::string_view a, std::string_view b) { return a.compare(b); }
-
-bool is_inside_character(std::string_view text, std::size_t at) {
-  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
-}
 }  // namespace
-
-// Thread: its machine's.
-struct Machine::Impl {
-  struct Frame {
-    const Function* function;
-    const Word* code;
-    std::uint32_t pc;
-    Value* registers;
-    std::uint8_t result;       // the caller's register; 255: none
-  };
-  // What is known of a json document that this event has changed; it is checked once, at the end.
-  enum class Json : std::uint8_t { unchanged, whole, edited };
-
-  Arena arena;
-  std::string out;             // the reply, or the fault's text
-  Value registers[kFrames * kRegisters];
-  Frame frames[kFrames];
-
-  const Module* module = nullptr;
-  const Event* event = nullptr;
-  Host* host = nullptr;
-  const Input* input = nullptr;
-  std::int64_t fuel = 0;       // left; below 0: the fault limit
-  std::uint64_t chance_calls = 0;
-  std::uint32_t writes = 0;
-  bool record = false;         // `out` is a record that is being built, and is part of the event's memory
-  Json json = Json::unchanged;
-  std::string_view json_whole;
-  std::size_t depth = 0;       // of the running frame
-  Value result;                // of a view
-  Outcome outcome;
-
-  void begin(const Module& m, std::uint32_t function, const Event& e, Host& h) {
-    arena.reset();
-    if (out.capacity() > kKeptReply) std::string().swap(out);
-    out.clear();
-    module = &m;
-    event = &e;
-    host = &h;
-    input = nullptr;
-    chance_calls = 0;
-    writes = 0;
-    record = false;
-    json = Json::unchanged;
-    depth = 0;
-    outcome = Outcome();
-    const Function& f = m.functions[function];
-    frames[0] = {&f, f.code.data(), 0, registers, 255};
-  }
-
-  Outcome run(std::uint32_t function) {
-    const std::uint64_t bound = module->facts[function].fuel;
-    const std::uint64_t budget = std::min<std::uint64_t>(event->fuel, INT64_MAX / 2);
-    Fault fault;
-    if (bound <= budget) {
-      fuel = static_cast<std::int64_t>(budget - bound);
-      fault = execute<false>();
-    } else {
-      fuel = static_cast<std::int64_t>(budget);
-      fault = execute<true>();
-    }
-    outcome.fault = fault;
-    outcome.fuel_used = static_cast<std::uint64_t>(static_cast<std::int64_t>(budget) - fuel);
-    outcome.wrote = writes != 0;
-    if (fault != Fault::none) {
-      outcome.reply = Reply();
-      outcome.line = line_of(frames[depth]);
-    }
-    return outcome;
-  }
-
-  // `pc` is behind the instruction.
-  std::uint32_t line_of(const Frame& frame) const {
-    const auto index = static_cast<std::size_t>(frame.function - module->functions.data());
-    if (index >= module->lines.size() || module->lines[index].empty()) return 0;
-    return module->lines[index][frame.pc == 0 ? 0 : frame.pc - 1];
-  }
-
-  bool charge(std::uint64_t n) {
-    fuel -= static_cast<std::int64_t>(n);
-    return fuel >= 0;
-  }
-  bool charge_bytes(std::uint64_t bytes) { return charge(bytes / 32); }
-  // Memory of the event that is not in the arena.
-  std::size_t reserved() const { return record ? out.size() : 0; }
-
-  Fault concat(const Value* parts, unsigned count, Value& to);
-  Fault call_builtin(std::uint8_t number, const Value* arguments, Value& to);
-  Fault set_state(std::uint16_t state, Value value);
-  Fault count_write() { return ++writes > kWrites ? Fault::limit : Fault::none; }
-  Fault read_document(bool only_presence, Value& to, bool& there);
-  Fault write_document(Op op, const Value* at);
-  Fault splice(double at, double remove, std::string_view insert);
-  Fault add_field(const std::string& name, const Value* value);
-  void reply_text(std::string_view text, ContentType type);
-  void reply_value(const Value& value);
-  Fault finish();
-  std::string_view keep(std::string_view text);
-  template <bool Metered>
-  Fault execute();
-};
-
-// Where a text may stay until the machine runs again: the arena; anything else goes into the buffer.
-std::string_view Machine::Impl::keep(std::string_view text) {
-  if (text.empty()) return {};
-  if (arena.holds(text.data())) return text;
-  out.assign(text);
-  return out;
-}
 
 Fault Machine::Impl::concat(const Value* parts, unsigned count, Value& to) {
   std::size_t size = 0;
@@ -172,118 +54,37 @@ Fault Machine::Impl::set_state(std::uint16_t state, Value value) {
   return Fault::none;
 }
 
-Fault Machine::Impl::read_document(bool only_presence, Value& to, bool& there) {
-  const Type type = module->documents.kind == DocumentKind::bytes ? Type::bytes : Type::text;
-  there = host->has_doc();
-  if (!there) return Fault::none;
-  Value content = Value::span({}, type);
-  if (!only_presence) {
-    if (!charge_bytes(host->doc_bytes())) return Fault::limit;
-    there = host->doc(content);
-    content.type = type;
-  }
-  if (there) to = content;
-  return Fault::none;
+void Machine::Impl::begin(const Module& m, const Event& e, Host& h) {
+  if (out.capacity() > kKeptReply) std::string().swap(out);
+  module = &m;
+  event = &e;
+  host = &h;
+  input = nullptr;
+  if (m.tables.empty()) return;
+  tables = h.tables();
+  SLUICE_CHECK(tables != nullptr && h.records() != nullptr && &tables->module() == &m);
+  use.emplace(TableUse{*h.records(), arena, h.orders()});
+  rows.clear();
 }
 
-Fault Machine::Impl::write_document(Op op, const Value* at) {
-  if (const Fault fault = count_write(); fault != Fault::none) return fault;
-  if (op == Op::docset) {
-    const std::string_view content = at->text();
-    if (!charge_bytes(content.size()) || content.size() > module->documents.max) return Fault::limit;
-    host->doc_set(content);
-    json = Json::whole;
-    json_whole = content;
-    return Fault::none;
-  }
-  if (!host->has_doc()) return Fault::not_found;
-  switch (op) {
-    case Op::docdel:
-      host->doc_delete();
-      json = Json::unchanged;
-      return Fault::none;
-    case Op::docapp: {
-      const std::string_view content = at->text();
-      if (!charge_bytes(content.size())) return Fault::limit;
-      if (host->doc_bytes() + content.size() > module->documents.max) return Fault::limit;
-      host->doc_append(content);
-      json = Json::edited;
-      return Fault::none;
-    }
-    default: return splice(at[0].num, at[1].num, at[2].text());
-  }
-}
-
-Fault Machine::Impl::splice(double at, double remove, std::string_view insert) {
-  if (!charge_bytes(insert.size())) return Fault::limit;
-  const std::uint64_t size = host->doc_bytes();
-  const auto all = static_cast<double>(size);
-  if (at != std::trunc(at) || at < 0 || at > all) return Fault::clamp;
-  if (remove != std::trunc(remove) || remove < 0 || remove > all - at) return Fault::clamp;
-  const auto from = static_cast<std::uint64_t>(at);
-  const auto to = from + static_cast<std::uint64_t>(remove);
-  if (size - (to - from) + insert.size() > module->documents.max) return Fault::limit;
-  // A text stays a text: neither edge may be inside a character.
-  const bool edges_matter = (from != 0 && from != size) || (to != 0 && to != size);
-  if (module->documents.kind != DocumentKind::bytes && edges_matter) {
-    Value content;
-    if (!charge_bytes(size)) return Fault::limit;
-    if (!host->doc(content)) return Fault::not_found;
-    if (is_inside_character(content.text(), from) || is_inside_character(content.text(), to)) return Fault::encoding;
-  }
-  host->doc_splice(from, to - from, insert);
-  json = Json::edited;
-  return Fault::none;
-}
-
-Fault Machine::Impl::add_field(const std::string& name, const Value* value) {
-  const std::size_t text_bytes = value != nullptr && value->type == Type::text ? value->size : 0;
-  if (!charge_bytes(name.size() + text_bytes)) return Fault::limit;
-  // Before anything is written, so that the buffer never outgrows the event's memory by more than escapes.
-  if (!arena.has_room(out.size() + name.size() + text_bytes)) return Fault::limit;
-  if (out.size() > 1) out.push_back(',');
-  append_json_string(out, name);
-  out.push_back(':');
-  if (value == nullptr) {
-    out.append("null");
-  } else if (value->type == Type::num) {
-    append_number(out, value->num);
-  } else if (value->type == Type::boolean) {
-    out.append(value->boolean ? "true" : "false");
+void Machine::Impl::run(std::uint32_t function, std::uint64_t budget) {
+  const std::uint64_t bound = module->facts[function].fuel;
+  budget = std::min<std::uint64_t>(budget, INT64_MAX / 2);
+  Fault fault;
+  if (bound <= budget) {
+    fuel = static_cast<std::int64_t>(budget - bound);
+    fault = execute<false>();
   } else {
-    append_json_string(out, value->text());
+    fuel = static_cast<std::int64_t>(budget);
+    fault = execute<true>();
   }
-  return arena.has_room(out.size()) ? Fault::none : Fault::limit;
-}
-
-void Machine::Impl::reply_text(std::string_view text, ContentType type) {
-  outcome.reply.kind = ReplyKind::owned;
-  outcome.reply.type = type;
-  outcome.reply.text = keep(text);
-}
-
-void Machine::Impl::reply_value(const Value& value) {
-  switch (value.type) {
-    case Type::num: {
-      char digits[32];
-      out.assign(digits, write_number(digits, value.num));
-      reply_text(out, ContentType::text);
-      break;
-    }
-    case Type::boolean: reply_text(value.boolean ? "true" : "false", ContentType::text); break;
-    case Type::bytes: reply_text(value.text(), ContentType::octets); break;
-    default: reply_text(value.text(), ContentType::text); break;
+  outcome.fault = fault;
+  outcome.fuel_used = static_cast<std::uint64_t>(static_cast<std::int64_t>(budget) - fuel);
+  outcome.wrote = writes != 0;
+  if (fault != Fault::none) {
+    outcome.reply = Reply();
+    outcome.line = line_of(frames[depth]);
   }
-}
-
-// What a handler has to answer for at its end: a json document is JSON, however it came to be.
-Fault Machine::Impl::finish() {
-  if (module->documents.kind != DocumentKind::json || json == Json::unchanged) return Fault::none;
-  if (json == Json::whole) return json_valid(json_whole) ? Fault::none : Fault::encoding;
-  Value content;
-  if (!charge_bytes(host->doc_bytes())) return Fault::limit;
-  if (!host->doc(content)) return Fault::none;
-  return json_valid(content.text()) ? Fault::none : Fault::encoding;
 }
 
 template <bool Metered>
@@ -315,7 +116,7 @@ Fault Machine::Impl::execute() {
   while (true) {
     const Word w = code[pc++];
     const unsigned a = a_of(w), b = b_of(w), c = c_of(w), x = x_of(w);
-    if (Metered && !charge(flat_fuel(op_of(w)))) return stop(Fault::limit);
+    if (Metered && !charge(fuel_of(*module, *frame->function, w))) return stop(Fault::limit);
     switch (op_of(w)) {
       case Op::nop: break;
       case Op::jmp: pc = x; break;
@@ -329,7 +130,7 @@ Fault Machine::Impl::execute() {
         Value* const into = r + frame->function->registers.size();
         for (std::size_t i = 0; i < callee.parameters.size(); ++i) into[i] = r[b + i];
         frame = &frames[++depth];
-        *frame = {&callee, callee.code.data(), 0, into, static_cast<std::uint8_t>(a)};
+        *frame = {&callee, callee.code.data(), 0, into, static_cast<std::uint8_t>(a), cursors};
         code = frame->code;
         r = into;
         pc = 0;
@@ -343,6 +144,7 @@ Fault Machine::Impl::execute() {
         }
         const Value value = frame->function->result == Type::none ? Value() : r[a];
         const std::uint8_t to = frame->result;
+        cursors = frame->cursors;
         frame = &frames[--depth];
         code = frame->code;
         r = frame->registers;
@@ -353,6 +155,7 @@ Fault Machine::Impl::execute() {
       }
       case Op::retabs: {
         if (depth == 0) return stop(Fault::not_found);
+        cursors = frame->cursors;
         frame = &frames[--depth];
         code = frame->code;
         r = frame->registers;
@@ -485,12 +288,25 @@ Fault Machine::Impl::execute() {
         return stop(finish());
       }
 
-      // Not in what the loader lets through: ABSENT stands only behind what steps over it, tables are not served.
-      case Op::absent: case Op::row: case Op::col: case Op::setcol: case Op::clrcol: case Op::insert: case Op::update:
-      case Op::erase: case Op::count: case Op::gcount: case Op::total: case Op::rank: case Op::open: case Op::next:
-      case Op::replyr:
-        SLUICE_CHECK(!"an instruction that was not proven");
+      case Op::row: case Op::col: case Op::setcol: case Op::clrcol: case Op::insert: case Op::update: case Op::erase:
+      case Op::count: case Op::gcount: case Op::total: case Op::rank: case Op::open: case Op::next: {
+        bool there = true;
+        fault = table_step(w, *frame, r, pc, there);
+        if (fault != Fault::none) break;
+        if (there) {
+          present();
+        } else if (!absent()) {
+          return stop(Fault::not_found);
+        }
         break;
+      }
+      case Op::replyr:
+        fault = reply_row(frame->function->registers[a].table, r[a]);
+        if (fault == Fault::none && !charge_bytes(out.size())) fault = Fault::limit;
+        return stop(fault != Fault::none ? fault : finish());
+
+      // Not in what the loader lets through: it stands only behind what steps over it.
+      case Op::absent: SLUICE_CHECK(!"an instruction that was not proven"); break;
     }
     if (fault != Fault::none) return stop(fault);
     if (Metered && fuel < 0) return stop(Fault::limit);
@@ -503,22 +319,25 @@ Machine::~Machine() = default;
 Outcome Machine::handle(const Module& module, const Handler& handler, const Event& event, Host& host) {
   SLUICE_CHECK(module.facts.size() == module.functions.size());  // it came from load()
   Impl& run = *impl_;
-  run.begin(module, handler.function, event, host);
+  run.begin(module, event, host);
+  run.begin_run(handler.function);
   if (handler.event != 0) {
     run.input = &module.inputs[(handler.event - 1) / 2];
     const std::size_t fields = run.input->kind == InputKind::text ? 1 : run.input->fields.size();
     SLUICE_CHECK(event.fields.size() >= fields);
   }
-  return run.run(handler.function);
+  run.run(handler.function, event.fuel);
+  return run.outcome;
 }
 
 Outcome Machine::view(const Module& module, const View& view, const Event& event, Host& host) {
   SLUICE_CHECK(module.facts.size() == module.functions.size());
   SLUICE_CHECK(event.fields.size() >= view.parameters.size());
   Impl& run = *impl_;
-  run.begin(module, view.function, event, host);
+  run.begin(module, event, host);
+  run.begin_run(view.function);
   for (std::size_t i = 0; i < view.parameters.size(); ++i) run.registers[i] = event.fields[i];
-  run.run(view.function);
+  run.run(view.function, event.fuel);
   if (run.outcome.fault == Fault::none) run.reply_value(run.result);
   return run.outcome;
 }

@@ -162,6 +162,10 @@ bool Tables::read(TableUse& use, std::uint32_t table, std::string_view row_key, 
   return use.records.get(row_key, record) && impl_->tables[table].rows.decode(record, out.columns);
 }
 
+bool Tables::decode(std::uint32_t table, std::string_view record, Row& out) const {
+  return impl_->tables[table].rows.decode(record, out.columns);
+}
+
 bool Tables::column(TableUse& use, std::uint32_t table, std::string_view row_key, std::uint32_t column, Value& out) const {
   std::string_view record;
   return use.records.get(row_key, record) && impl_->tables[table].rows.decode_column(record, column, out);

@@ -65,6 +65,8 @@ class Tables {
 
   // Reading. False: there is no such row, or its bytes are no row (the store is damaged).
   bool read(TableUse& use, std::uint32_t table, std::string_view row_key, Row& out) const;
+  // A record that is at hand.
+  bool decode(std::uint32_t table, std::string_view record, Row& out) const;
   // One column alone; Type::none when absent. False: no such row.
   bool column(TableUse& use, std::uint32_t table, std::string_view row_key, std::uint32_t column, Value& out) const;
   std::uint64_t rows(TableUse& use, std::uint32_t table) const;
