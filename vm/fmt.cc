@@ -49,7 +49,8 @@ bool is_any_of(const Token& t, std::initializer_list<std::string_view> words) {
          std::find(words.begin(), words.end(), t.text) != words.end();
 }
 
-// How much is torn apart by a line that ends between two words: the least is chosen. Shape: below 10.
+// How much is torn apart by a line that ends between two words: the least is chosen.
+constexpr std::size_t kTogether = 9;  // these are never
 std::size_t tear(const Token& a, const Token& b) {
   if (a.kind == Tok::comma || b.mark == Mark::size) return 0;
   if (is_any_of(b, {"then", "else", "for", "from", "above", "to", "below", "desc", "limit", "where"}))
@@ -86,7 +87,7 @@ std::size_t tear(const Token& a, const Token& b) {
     case Tok::text_head:
       return 8;
     default:
-      return 9;
+      return kTogether;
   }
 }
 
@@ -132,8 +133,7 @@ class Printer {
         c.comma = t.mark == Mark::size && sized;
         if (c.space && texts == 0) {
           const std::size_t torn = tear(before, t);
-          // Between words that belong together only when nothing else is left.
-          c.level = torn == 9 ? 100'000 + depth : depth * 10 + torn;
+          if (torn < kTogether) c.level = depth * 10 + torn;
           c.assigned = torn == 4;
         }
       }

@@ -12,9 +12,8 @@
 
 namespace sluice::vm {
 
-// Shape: `text` ends with a line feed, and none of its lines is longer than 100 characters but for a comment
-// or a text
-//        that cannot be broken; empty when there is a diagnostic.
+// Shape: `text` ends with a line feed. Its lines have at most 100 characters, but for comments, and for texts
+//        and names that leave no place to break them. Empty when there is a diagnostic.
 struct Formatted {
   std::string text;
   std::vector<Diagnostic> diagnostics;
