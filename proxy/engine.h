@@ -1,6 +1,7 @@
 // All that the rest of the proxy knows of stores: a handful of calls. proxy/engine/ implements them over vm and store;
 // tests hand workers a fake.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -128,9 +129,20 @@ class EngineControl {
   // Finishes what was enqueued, answers it, ends the owners, closes the stores. After the workers have enqueued their
   // last event; they must go on draining their results until it returns.
   virtual void stop() = 0;
+  // Runs a timer of a store that serves, now, and returns when what it did is durable. For tests of modules.
+  // Errors: a sentence; also when the timer failed.
+  virtual Result<void, std::string> run_timer(std::string_view store, std::string_view timer) = 0;
   virtual EngineCounters counters() const = 0;   // Thread: any
 };
 
-std::unique_ptr<EngineControl> make_engine();     // proxy/engine/
+class Log;
+
+// What an engine is given.
+struct EngineParts {
+  Log* log = nullptr;                           // null: it says nothing
+  // For tests of modules: stores read their clock here, in ms since 1970, and timers run only by run_timer().
+  const std::atomic<std::uint64_t>* test_clock_ms = nullptr;
+};
+std::unique_ptr<EngineControl> make_engine(const EngineParts& parts = {});     // proxy/engine/
 
 }  // namespace sluice::proxy

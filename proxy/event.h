@@ -63,6 +63,7 @@ struct Event {
   std::uint64_t revision = 0;     // of Condition::match
   MoreRevisions more;             // the same, when several would do
   std::string key;                // of an object
+  std::uint64_t from = 0, count = 0;   // of a table view: which rows, and how many at most
   std::string fields;             // the engine's encoding of a message's short fields or a view's parameters
   Buffer body;
   std::shared_ptr<const void> module;   // the module it was resolved against
@@ -87,6 +88,7 @@ struct Event {
     condition = Condition::none;
     revision = 0;
     more.count = 0;
+    from = count = 0;
     key.clear();
     fields.clear();
     body.reset();

@@ -13,6 +13,7 @@
 #include "proxy/reload.h"
 #include "proxy/server.h"
 #include "proxy/signals.h"
+#include "proxy/test_control.h"
 
 using namespace sluice;
 using namespace sluice::proxy;
@@ -46,12 +47,19 @@ Outcome serve(Server server) {
 Outcome run(const Options& options, std::optional<Signals>& signals, Log& log) {
   const bool bare = options.config.empty();
   const std::string& path = bare ? options.module : options.config;
-  const std::unique_ptr<EngineControl> engine = make_engine();
+  std::unique_ptr<TestControl> test_control;
+  if (!options.test_control.empty() && !options.check) {
+    auto opened = TestControl::open(options.test_control);
+    if (!opened) return {1, {}, "sluice: " + opened.error()};
+    test_control = std::move(*opened);
+  }
+  const std::unique_ptr<EngineControl> engine =
+      make_engine({.log = &log, .test_clock_ms = test_control ? &test_control->clock_ms() : nullptr});
   // Only a check comes without a folder, and it opens none.
   const std::unique_ptr<ConfigReader> reader =
       bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);
   if (options.check) return check(Reloader(*reader, *engine, path, options.overrides));
-  return serve(Server({*signals, log, *engine, *reader}, path, options.overrides, SLUICE_VERSION));
+  return serve(Server({*signals, log, *engine, *reader, test_control.get()}, path, options.overrides, SLUICE_VERSION));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ constexpr std::string_view kUsage =
     "  --budget SIZE       payload bytes held by the whole process (64MiB)\n"
     "  --connections N     open at once (10000)\n"
     "  --timeout-ms N      from a whole request to its answer (30000)\n"
+    "  --test-control PATH for tests of modules only: time stands still, and a socket there moves it and runs timers\n"
     "\n"
     "  --version           say which version this is\n"
     "  --help              say this\n"
@@ -37,12 +38,12 @@ constexpr std::string_view kUsage =
 
 // As typed; an option that was not given has no value.
 struct Typed {
-  std::optional<std::string> config, module, store, check, host, port, threads, budget, connections, timeout_ms;
+  std::optional<std::string> config, module, store, check, host, port, threads, budget, connections, timeout_ms, test_control;
 };
 
-constexpr std::array<std::string_view, 12> kFlags = {"--config", "--module",  "--store",  "--check",
+constexpr std::array<std::string_view, 13> kFlags = {"--config", "--module",  "--store",  "--check",
                                                      "--host",   "--port",    "--threads", "--budget",
-                                                     "--connections", "--timeout-ms", "--version", "--help"};
+                                                     "--connections", "--timeout-ms", "--test-control", "--version", "--help"};
 
 // Levenshtein; for the few short words of a command line.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -114,6 +115,7 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   option("--budget", typed.budget);
   option("--connections", typed.connections);
   option("--timeout-ms", typed.timeout_ms);
+  option("--test-control", typed.test_control);
   CLI::Option* check = app.add_option("--check", check_file)->expected(0, 1);
   app.add_flag("--version", version_asked);
   app.add_flag("--help,-h", help_asked);
@@ -191,11 +193,13 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
   if (!typed.config && !typed.module)
     return misused("nothing to serve: give --config FILE, or --module FILE and --store DIR; see `sluice --help`");
   for (const auto& [flag, value] : {std::pair{"--config", &typed.config}, std::pair{"--module", &typed.module},
-                                    std::pair{"--store", &typed.store}, std::pair{"--host", &typed.host}})
+                                    std::pair{"--store", &typed.store}, std::pair{"--host", &typed.host},
+                                    std::pair{"--test-control", &typed.test_control}})
     if (*value && (*value)->empty()) return misused(std::string(flag) + " needs a value");
   options.config = typed.config.value_or("");
   options.module = typed.module.value_or("");
   options.store = typed.store.value_or("");
+  options.test_control = typed.test_control.value_or("");
 
   Overrides& over = options.overrides;
   over.host = typed.host;

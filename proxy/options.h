@@ -27,6 +27,7 @@ struct Options {
   std::string config;
   std::string module;
   std::string store;
+  std::string test_control;   // the socket's path; empty: none
   bool check = false;
   Overrides overrides;
 };

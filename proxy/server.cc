@@ -138,9 +138,11 @@ bool Server::switching() const {
 }
 
 void Server::wait_for_news() {
-  pollfd fds[2] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}};
-  if (poll(fds, 2, -1) <= 0) return;
+  TestControl* const test = parts_.test_control;
+  pollfd fds[3] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
+  if (poll(fds, 3, -1) <= 0) return;
   if (fds[0].revents != 0) hear_signals();
+  if (fds[2].revents != 0) test->hear(parts_.engine);
   if (fds[1].revents == 0) return;
   news_.wake().quiet();
   news_.drain([this](News&& news) { hear(std::move(news)); });

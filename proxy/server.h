@@ -12,6 +12,7 @@
 #include "proxy/options.h"
 #include "proxy/reload.h"
 #include "proxy/signals.h"
+#include "proxy/test_control.h"
 #include "proxy/worker.h"
 #include "vm/base/result.h"
 
@@ -23,6 +24,7 @@ struct ServerParts {
   Log& log;
   EngineControl& engine;
   ConfigReader& reader;
+  TestControl* test_control = nullptr;     // null: the time is the system's
 };
 
 struct Started {

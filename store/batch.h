@@ -1,15 +1,15 @@
 // What one commit will write: keyed bytes and whole documents, gathered by an owner between commits.
 //
-// The keyed half is the overlay of design module.md 4.5: reads ask it before the snapshot, and each event's writes
-// can be undone from a journal.
+// The keyed half is an overlay: reads ask it before the snapshot. Each event's writes can be undone.
+// Source: design module.md 4.5.
 #pragma once
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "store/byte_arena.h"
+#include "store/overlay.h"
 
 namespace sluice::store {
 
@@ -39,11 +39,12 @@ struct DocumentWrite {
 // Thread: owner, then the committer while commit() runs.
 class Batch {
  public:
-  // What the batch says of a key: nothing (nullptr), or a value, or its absence (an empty optional).
-  const std::optional<std::string>* find(std::string_view key) const;
-  // Both note what the batch held before in the event's journal, and skip a write that changes nothing.
-  void put(std::string_view key, std::string_view value);
-  void erase(std::string_view key);
+  // The keyed half, as Overlay says.
+  Overlay::Found find(std::string_view key) const { return keyed_.find(key); }
+  void put(std::string_view key, std::string_view value) { keyed_.put(key, value); }
+  void erase(std::string_view key) { keyed_.erase(key); }
+  const Overlay& keyed() const { return keyed_; }
+
   void write(DocumentWrite document);
   // Copies bytes that would not live until the commit. Life: until clear(), or the undo of the event that asked.
   std::string_view keep(std::string_view bytes);
@@ -57,38 +58,28 @@ class Batch {
   bool writes_document(std::string_view key) const;
   bool empty() const;
   std::size_t records() const;             // keys and documents
-  std::size_t bytes() const;               // keys, values and new document bytes
+  std::size_t bytes() const;               // of keys, values and new documents, in memory
+  std::size_t document_bytes() const { return document_bytes_; }
   void clear();                            // keeps capacity where that helps
 
-  const std::map<std::string, std::optional<std::string>, std::less<>>& keyed() const { return keyed_; }
   const std::vector<DocumentWrite>& documents() const { return documents_; }
 
  private:
-  struct Undo {
-    std::string key;
-    bool was_there = false;
-    std::optional<std::string> value;
-  };
-  struct Chunk {
-    std::unique_ptr<char[]> bytes;
-    std::size_t size = 0, used = 0;
-  };
   struct Mark {
-    std::size_t documents = 0, chunks = 0, used = 0, bytes = 0;
+    std::size_t documents = 0, document_bytes = 0;
+    ByteArena::Mark kept;
   };
-  void set(std::string_view key, std::optional<std::string_view> value);
   std::size_t slot_of(std::string_view key) const;
   void index_last();
   void grow_index();
   Mark mark() const;
 
-  std::map<std::string, std::optional<std::string>, std::less<>> keyed_;
+  Overlay keyed_;
   std::vector<DocumentWrite> documents_;
   std::vector<std::uint32_t> index_;       // open addressing over the documents' keys: 1 + position, 0 is free
-  std::vector<Undo> journal_;
   Mark before_;                            // where the present event began
-  std::vector<Chunk> kept_;                // bytes stay where they are while more come
-  std::size_t bytes_ = 0;
+  ByteArena kept_;
+  std::size_t document_bytes_ = 0;
 };
 
 }  // namespace sluice::store

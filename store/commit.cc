@@ -44,11 +44,17 @@ Shape shape_of(MDB_txn* txn, MDB_dbi dbi) {
   return {stat.ms_leaf_pages, stat.ms_branch_pages, stat.ms_depth};
 }
 
+bool only_absences(const Overlay& keyed) {
+  for (Overlay::Cursor at = keyed.first(); at.valid(); at.next())
+    if (at.has_value()) return false;
+  return true;
+}
+
 bool only_removes(std::span<const Batch* const> batches) {
   return std::all_of(batches.begin(), batches.end(), [](const Batch* batch) {
     return std::all_of(batch->documents().begin(), batch->documents().end(),
                        [](const DocumentWrite& d) { return d.deleted && d.pieces.empty(); }) &&
-           std::all_of(batch->keyed().begin(), batch->keyed().end(), [](const auto& k) { return !k.second; });
+           only_absences(batch->keyed());
   });
 }
 
@@ -59,12 +65,13 @@ int put_number(MDB_txn* txn, MDB_dbi dbi, std::string_view name, std::uint64_t n
   return mdb_put(txn, dbi, &key, &value, 0);
 }
 
-Result<void> write_keyed(MDB_txn* txn, MDB_dbi data, const Batch& batch) {
-  for (const auto& [name, content] : batch.keyed()) {
-    MDB_val key = val(name);
+Result<void> write_keyed(MDB_txn* txn, MDB_dbi data, const Overlay& keyed, std::uint64_t& bytes) {
+  for (Overlay::Cursor at = keyed.first(); at.valid(); at.next()) {
+    MDB_val key = val(at.key());
     int rc = 0;
-    if (content) {
-      MDB_val value = val(*content);
+    if (at.has_value()) {
+      MDB_val value = val(at.value());
+      bytes += key.mv_size + value.mv_size;
       rc = mdb_put(txn, data, &key, &value, 0);
     } else {
       rc = mdb_del(txn, data, &key, nullptr);
@@ -100,10 +107,10 @@ std::uint64_t Store::Impl::pages_needed(std::span<const Batch* const> batches) c
   std::uint64_t keys = 0, key_bytes = 0, own_pages = 0;
   std::uint64_t records = 0, record_bytes = 0, extents = 0, removed = 0;
   for (const Batch* batch : batches) {
-    for (const auto& [name, content] : batch->keyed()) {
+    for (Overlay::Cursor at = batch->keyed().first(); at.valid(); at.next()) {
       ++keys;
-      const std::size_t size = content ? content->size() : 0;
-      key_bytes += kNodeHead + name.size() + std::min(size, std::size_t{8});
+      const std::size_t size = at.value().size();
+      key_bytes += kNodeHead + at.key().size() + std::min(size, std::size_t{8});
       if (size > kLeafValueMax)
         own_pages += size / kPageBytes + 2;
       else
@@ -151,8 +158,8 @@ Result<void> Store::commit(std::span<const Batch* const> batches) {
   const Dbis& dbis = store.env.dbis();
   std::uint64_t next_extent = store.next_extent, bytes = 0;
   for (const Batch* batch : batches) {
-    if (Result<void> written = write_keyed(raw, dbis.data, *batch); !written) return written;
-    bytes += batch->bytes();
+    if (Result<void> written = write_keyed(raw, dbis.data, batch->keyed(), bytes); !written) return written;
+    bytes += batch->document_bytes();
   }
   if (Result<void> written = write_documents(raw, dbis, batches, next_extent); !written) return written;
   if (next_extent != store.next_extent) rc = put_number(raw, dbis.sys, kNextExtentKey, next_extent);

@@ -18,7 +18,10 @@ Result<Loan> Generations::begin(MDB_env* env, const Dbis& dbis) {
       generation = std::move(idle_.back());
       idle_.pop_back();
       rc = mdb_txn_renew(generation->txn);
-      if (rc) mdb_txn_abort(generation->txn);
+      if (rc) {
+        generation->cursor.reset();
+        mdb_txn_abort(generation->txn);
+      }
     } else {
       generation = std::make_unique<Generation>();
       generation->dbis = &dbis;
@@ -38,6 +41,7 @@ void Generations::end(const Generation* generation) {
   auto at = std::find_if(in_use_.begin(), in_use_.end(), [&](const auto& g) { return g.get() == generation; });
   SLUICE_CHECK(at != in_use_.end());
   mdb_txn_reset((*at)->txn);
+  (*at)->cursor_renewed = false;
   idle_.push_back(std::move(*at));
   *at = std::move(in_use_.back());
   in_use_.pop_back();
@@ -59,7 +63,10 @@ void Generations::finish() {
   std::lock_guard lock(mutex_);
   // A loan that is still out points into the mapping that is about to go.
   SLUICE_CHECK(in_use_.empty());
-  for (auto& g : idle_) mdb_txn_abort(g->txn);
+  for (auto& g : idle_) {
+    g->cursor.reset();
+    mdb_txn_abort(g->txn);
+  }
   idle_.clear();
 }
 

@@ -20,6 +20,9 @@ class Generations;
 // Thread: the Reader's for reading; any for counting, and so for the end.
 struct Generation {
   MDB_txn* txn = nullptr;
+  // Over `data`, for scans by the Reader's thread; made at the first one and renewed with its transaction.
+  mutable CursorPtr cursor;
+  mutable bool cursor_renewed = false;
   std::uint64_t commit = 0;
   const Dbis* dbis = nullptr;
   Generations* home = nullptr;

@@ -62,6 +62,15 @@ struct Document {
   bool exists() const { return revision != 0 && !deleted; }
 };
 
+// A part of the keyed bytes: low <= key < high. An empty `high` has no end.
+struct KeyRange {
+  std::string_view low, high;
+  bool backward = false;             // greatest first
+};
+struct Entry {
+  std::string_view key, value;
+};
+
 class Store;
 struct Generation;                   // a counted LMDB read transaction
 
@@ -75,6 +84,9 @@ class Snapshot {
  public:
   // Life: the value is good while this snapshot or a loan of it lives.
   Result<std::optional<std::string_view>> get(std::string_view key) const;
+  // The first entries of the range, at most out.size(); fewer only when it has no more. Allocates nothing.
+  // Life: as get().
+  Result<std::size_t> scan(const KeyRange& range, std::span<Entry> out) const;
   // Errors: damaged when the record or an extent is not as it was written.
   // `spare` is one that is not needed any more: what it reserved is used again.
   Result<Document> document(std::string_view key, Document&& spare = {}) const;

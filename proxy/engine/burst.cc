@@ -12,26 +12,34 @@ namespace sluice::proxy {
 Burst::Burst(Environment& environment, ServedPtr served)
     : environment_(environment), served_(std::move(served)), fields_(kMostFields + 1) {}
 
-void Burst::swap(ServedPtr served) {
+void Burst::swap(ServedPtr served, std::uint64_t now_ms) {
   catalog_changed_ = catalog_changed_ || served->catalog != served_->catalog;
   served_ = std::move(served);
   states_.swap(served_);
+  timers_.swap(*served_->module, now_ms);
+  orders_.clear();
 }
 
-Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq) {
+Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq, std::uint64_t now_ms) {
   batch_.clear();
+  orders_.clear();
   lend_after_.clear();
   seq_ = seq;
   const auto catalog = snapshot.get(vm::kCatalogKey);
   if (!catalog) return catalog.error();
   catalog_changed_ = !*catalog || **catalog != served_->catalog;
+  if (Result<void> timers = timers_.load(*served_->module, snapshot, now_ms); !timers) return timers;
   return states_.load(served_, snapshot);
 }
 
-void Burst::load_first() { states_.load_first(served_); }
+void Burst::load_first(std::uint64_t now_ms) {
+  states_.load_first(served_);
+  timers_.load_first(*served_->module, now_ms);
+}
 
 void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
   snapshot_ = &snapshot;
+  records_.begin(&snapshot);
   now_ms_ = now_ms;
   changed_ = fuel_ = faults_ = 0;
   events_ = 0;
@@ -60,39 +68,85 @@ void Burst::apply(Event& event) {
   }
 }
 
-std::string Burst::start() {
-  const vm::Handler* handler = served_->module->find_handler(0);
-  if (handler == nullptr) return {};
-  vm::Event asked;
-  asked.now_ms = static_cast<double>(now_ms_);
-  asked.seq = static_cast<double>(seq_ + 1);
-  asked.fuel = served_->fuel;
+vm::Event Burst::asked(std::size_t fields) const {
+  vm::Event event;
+  event.fields = {fields_.data(), fields};
+  event.now_ms = static_cast<double>(now_ms_);
+  event.seq = static_cast<double>(seq_ + 1);
+  event.fuel = served_->fuel;
+  return event;
+}
+
+void Burst::begin_event() {
   seed_.next_event();
-  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
-  if (outcome.fault != vm::Fault::none) {
-    states_.undo_event();
-    std::string why(vm::name(outcome.fault));
-    if (!outcome.text.empty()) why.append(", ").append(outcome.text);
-    return why;
-  }
-  if (states_.event_changed()) {
+  batch_.begin_event();
+  orders_.begin_event();
+  records_.forget();
+}
+
+void Burst::keep_event() {
+  if (event_wrote()) {
     ++changed_;
     ++seq_;
   }
   states_.keep_event();
-  return {};
+  batch_.keep_event();
+  orders_.keep_event();
+}
+
+void Burst::undo_event() {
+  states_.undo_event();
+  batch_.undo_event();
+  orders_.undo_event();
+  // Fences that were built over what could not be read count wrong.
+  if (records_.error().code != Errc::none) orders_.clear();
+}
+
+std::string Burst::failure() const {
+  std::string why(failure_.error != Errc::none ? name(failure_.error) : vm::name(failure_.fault));
+  if (failure_.line != 0) why.append(" at line ").append(std::to_string(failure_.line));
+  if (!failure_.text.empty()) why.append(", ").append(failure_.text);
+  return why;
+}
+
+std::string Burst::start() {
+  const vm::Handler* handler = served_->module->find_handler(0);
+  if (handler == nullptr) return {};
+  begin_event();
+  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked(0), *this);
+  if (outcome.fault == vm::Fault::none && records_.error().code == Errc::none) {
+    keep_event();
+    return {};
+  }
+  failure_ = {outcome.fault, records_.error().code, outcome.text, outcome.line};
+  undo_event();
+  return failure();
+}
+
+std::string Burst::run_timer(std::size_t i) {
+  timers_[i].last_ms = now_ms_;
+  const Served::Input& in = served_->inputs[timers_[i].input];
+  second_.reset();
+  const std::uint64_t fuel = fuel_;
+  const Ran ran = run(in, in.down, second_, false);
+  // What timers use is not taken from the requests of the burst.
+  fuel_ = fuel;
+  return ran == Ran::fault ? failure() : std::string();
 }
 
 void Burst::apply_view(Event& event) {
   const Served::View& view = served_->views[event.number];
   decode_fields(view.asked, event.fields, fields_.data());
-  vm::Event asked;
-  asked.fields = {fields_.data(), view.asked.size()};
-  asked.now_ms = static_cast<double>(now_ms_);
-  asked.seq = static_cast<double>(seq_ + 1);
-  asked.fuel = served_->fuel;
-  const vm::Outcome outcome = machine_.view(*served_->module, *view.declared, asked, *this);
+  const vm::Event given = asked(view.asked.size());
+  records_.forget();
+  const vm::Outcome outcome =
+      view.paged() ? machine_.page(*served_->module, *view.declared, given, *this, event.from, event.count)
+                   : machine_.view(*served_->module, *view.declared, given, *this);
   fuel_ += outcome.fuel_used;
+  if (const Errc error = records_.error().code; error != Errc::none) {
+    orders_.clear();
+    return answer_store_error(event.answer, error);
+  }
   if (outcome.fault != vm::Fault::none) return answer_no_value(event.answer, view.declared->name);
   event.answer.type = content_type(outcome.reply.type);
   event.answer.body.text.assign(outcome.reply.text);
@@ -147,31 +201,23 @@ void Burst::apply_object(Event& event) {
 
 Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object) {
   if (handler == nullptr) return Ran::silent;
-  seed_.next_event();
-  vm::Event asked;
-  asked.fields = {fields_.data(), fields_of(in, event)};
-  asked.now_ms = static_cast<double>(now_ms_);
-  asked.seq = static_cast<double>(seq_ + 1);
-  asked.fuel = served_->fuel;
-  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked, *this);
+  begin_event();
+  const vm::Event given = asked(fields_of(in, event));
+  const vm::Outcome outcome = machine_.handle(*served_->module, *handler, given, *this);
   fuel_ += outcome.fuel_used;
-  if (outcome.fault != vm::Fault::none) {
+  const Errc unread = records_.error().code;
+  if (outcome.fault != vm::Fault::none || unread != Errc::none) {
     ++faults_;
-    states_.undo_event();
-    answer_fault(event.answer, outcome.fault, outcome.text, object, object ? document_.present_revision() : 0);
+    failure_ = {outcome.fault, unread, outcome.text, outcome.line};
+    undo_event();
+    if (unread != Errc::none) answer_store_error(event.answer, unread);
+    else answer_fault(event.answer, outcome.fault, outcome.text, object, object ? document_.present_revision() : 0);
     return Ran::fault;
   }
-  const bool edited = object && document_.changed();
-  const bool changed = edited || states_.event_changed();
-  states_.keep_event();
-  answer_reply(outcome.reply, in, event);
-  if (edited) {
+  if (object && document_.changed())
     document_.write_to(batch_, static_cast<std::uint8_t>(served_->module->documents.kind), event.body.view());
-  }
-  if (changed) {
-    ++changed_;
-    ++seq_;
-  }
+  answer_reply(outcome.reply, in, event);
+  keep_event();
   return outcome.reply.kind == vm::ReplyKind::none ? Ran::silent : Ran::replied;
 }
 
@@ -223,6 +269,7 @@ bool Burst::doc(vm::Value& out) {
 
 store::Batch& Burst::stage() {
   states_.stage(batch_);
+  timers_.stage(batch_);
   if (catalog_changed_) batch_.put(vm::kCatalogKey, served_->catalog);
   return batch_;
 }
@@ -240,8 +287,9 @@ void Burst::lend_nothing(Errc error) {
 }
 
 void Burst::end() {
-  if (changed_ > 0) {
+  if (changed()) {
     states_.committed();
+    timers_.committed();
     batch_.clear();
     catalog_changed_ = false;
   }

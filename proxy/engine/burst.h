@@ -1,7 +1,7 @@
 // Applies events to one shard, one after the other, up to the commit that makes them durable together.
 //
-// Each event runs on the machine over three layers: the decoded states, what the burst has staged, the snapshot that the
-// burst began with. A document's key is in a burst at most once after it was written, so documents are always read
+// Each event runs on the machine over three layers: the decoded states, what the burst has staged (records of tables,
+// documents), the snapshot that the burst began with. A document's key is in a burst at most once after it was written, so documents are always read
 // from the snapshot.
 // Source: design module.md 3.8, 4.5; http.md, "An answer is durable".
 #pragma once
@@ -10,14 +10,17 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/engine/burst_records.h"
 #include "proxy/engine/document_edit.h"
 #include "proxy/engine/environment.h"
 #include "proxy/engine/seed.h"
 #include "proxy/engine/served.h"
 #include "proxy/engine/state_cache.h"
+#include "proxy/engine/timers.h"
 #include "proxy/event.h"
 #include "store/batch.h"
 #include "vm/machine.h"
+#include "vm/orders.h"
 
 namespace sluice::proxy {
 
@@ -34,13 +37,13 @@ class Burst final : private vm::Host {
 
   const ServedPtr& served() const { return served_; }
   // Between two bursts. The next commit records the module in the store's catalog.
-  void swap(ServedPtr served);
+  void swap(ServedPtr served, std::uint64_t now_ms);
 
   // Reads the states and the catalog from the snapshot, and forgets what was staged: at the start, and after a failed
   // commit. A catalog that is not the module's is replaced by the next commit.
-  Result<void> load(const store::Snapshot& snapshot, std::uint64_t seq);
+  Result<void> load(const store::Snapshot& snapshot, std::uint64_t seq, std::uint64_t now_ms);
   // The same for a store that is being created: first values.
-  void load_first();
+  void load_first(std::uint64_t now_ms);
 
   // Life: `snapshot` until end() or fail().
   void begin(const store::Snapshot& snapshot, std::uint64_t now_ms);
@@ -50,15 +53,18 @@ class Burst final : private vm::Host {
   void apply(Event& event);
   // Event 0, once in a store's life. Returns why it failed; empty when it did not.
   std::string start();
+  // Runs timer i of timers(). Returns why it failed; empty when it did not. Either way it has run.
+  std::string run_timer(std::size_t i);
+  Timers& timers() { return timers_; }
+  const Timers& timers() const { return timers_; }
 
-  bool changed() const { return changed_ > 0; }
+  // There is something to commit.
+  bool changed() const { return changed_ > 0 || timers_.must_store(); }
   std::uint64_t events_changed() const { return changed_; }
   std::uint64_t now_ms() const { return now_ms_; }
   std::uint64_t faults() const { return faults_; }
   // The batch to commit.
   store::Batch& stage();
-  // Into another batch: what is written when the store is created.
-  void stage_states(store::Batch& batch) { states_.stage(batch); }
   // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
   // from it.
   bool lends_after() const { return !lend_after_.empty(); }
@@ -68,12 +74,25 @@ class Burst final : private vm::Host {
 
  private:
   enum class Ran : std::uint8_t { fault, silent, replied };
+  // Of the last run that failed. Life: `text` until the machine runs again.
+  struct Failure {
+    vm::Fault fault = vm::Fault::none;
+    Errc error = Errc::none;               // the store could not be read
+    std::string_view text;
+    std::uint32_t line = 0;
+  };
 
   void apply_view(Event& event);
   void apply_input(Event& event);
   void apply_object(Event& event);
   // Runs one handler, keeps or undoes what it did, and answers.
   Ran run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object);
+  vm::Event asked(std::size_t fields) const;
+  void begin_event();
+  bool event_wrote() const { return states_.event_changed() || batch_.event_wrote(); }
+  void keep_event();
+  void undo_event();
+  std::string failure() const;
   void answer_reply(const vm::Reply& reply, const Served::Input& in, Event& event);
   void answer_document(Event& event);
   std::size_t fields_of(const Served::Input& in, const Event& event);
@@ -95,6 +114,9 @@ class Burst final : private vm::Host {
     document_.splice(at, remove, insert);
   }
   std::string_view seed() override { return seed_.bytes(); }
+  const vm::Tables* tables() override { return served_->tables.get(); }
+  vm::Records* records() override { return &records_; }
+  vm::Orders* orders() override { return &orders_; }
 
   Environment& environment_;
   ServedPtr served_;
@@ -102,6 +124,10 @@ class Burst final : private vm::Host {
   vm::Machine machine_;
   StateCache states_;
   store::Batch batch_;
+  BurstRecords records_{batch_};
+  vm::Orders orders_;
+  Timers timers_;
+  Failure failure_;
   Seed seed_;
   std::vector<vm::Value> fields_;
   Event second_;                         // takes what a key's up edge answers when the down edge's answer stands

@@ -222,6 +222,17 @@ void Control::stop() {
   known_.clear();
 }
 
+Result<void, std::string> Control::run_timer(std::string_view store, std::string_view timer) {
+  for (const LocalPtr& present : present_) {
+    if (present->name() != store) continue;
+    // A module with timers has one shard.
+    Result<void, std::string> ran = present->home()->owners.front()->run_timer(timer);
+    if (!ran) return "timer `" + std::string(timer) + "` of the store `" + std::string(store) + "`: " + ran.error();
+    return {};
+  }
+  return "there is no store `" + std::string(store) + "`";
+}
+
 EngineCounters Control::counters() const {
   EngineCounters sum;
   {

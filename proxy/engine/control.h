@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "proxy/engine.h"
@@ -23,6 +24,7 @@ class Control final : public EngineControl {
   std::shared_ptr<const StoreSet> apply(std::unique_ptr<StorePlan> plan) override;
   std::unique_ptr<Engine> worker(std::uint16_t index, Inbox<EventPtr>& results) override;
   void stop() override;
+  Result<void, std::string> run_timer(std::string_view store, std::string_view timer) override;
   EngineCounters counters() const override;
 
  private:

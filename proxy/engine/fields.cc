@@ -1,6 +1,9 @@
 #include "proxy/engine/fields.h"
 
+#include <charconv>
 #include <cstring>
+#include <limits>
+#include <system_error>
 
 #include "proxy/engine/answers.h"
 #include "vm/base/number_text.h"
@@ -9,29 +12,34 @@
 namespace sluice::proxy {
 namespace {
 
+constexpr std::string_view kFrom = "from", kCount = "count";
+
+bool is_paging(std::string_view name) { return name == kFrom || name == kCount; }
+
 bool refuse_query(std::span<const Asked> asked, std::string_view what, std::string_view reason, std::string_view name,
-                  Errc error, FieldsRefused& why) {
+                  Errc error, FieldsRefused& why, bool paged) {
   why.error = error;
   why.line.assign(reason).append(" `").append(name).append("`; ").append(what);
-  if (asked.empty()) {
+  if (asked.empty() && !paged) {
     why.line += " takes no parameters";
-  } else {
-    why.line += " takes ";
-    append_names(why.line, asked, [](const Asked& a) { return a.name; });
+    return false;
   }
+  why.line += " takes ";
+  append_names(why.line, asked, [](const Asked& a) { return a.name; });
+  if (paged) why.line += asked.empty() ? "`from` and `count`" : ", and `from` and `count`";
   return false;
 }
 
 // A name that is not asked for, or the one that comes twice.
 bool refuse_extra(std::span<const Asked> asked, std::span<const Parameter> query, std::string_view what,
-                  FieldsRefused& why) {
+                  FieldsRefused& why, bool paged) {
   for (std::size_t i = 0; i < query.size(); ++i) {
-    bool known = false;
+    bool known = paged && is_paging(query[i].name);
     for (const Asked& a : asked) known = known || a.name == query[i].name;
-    if (!known) return refuse_query(asked, what, "there is no parameter", query[i].name, Errc::query, why);
+    if (!known) return refuse_query(asked, what, "there is no parameter", query[i].name, Errc::query, why, paged);
     for (std::size_t j = 0; j < i; ++j)
       if (query[j].name == query[i].name)
-        return refuse_query(asked, what, "given more than once: the parameter", query[i].name, Errc::query, why);
+        return refuse_query(asked, what, "given more than once: the parameter", query[i].name, Errc::query, why, paged);
   }
   return true;
 }
@@ -57,15 +65,32 @@ void encode(std::string& out, const vm::Value& value) {
 
 }  // namespace
 
+bool read_paging(std::span<const Parameter> query, Paging& paging, FieldsRefused& why) {
+  for (const Parameter& p : query) {
+    if (!is_paging(p.name)) continue;
+    std::uint64_t& into = p.name == kFrom ? paging.from : paging.count;
+    const char* const end = p.value.data() + p.value.size();
+    const auto [stopped, error] = std::from_chars(p.value.data(), end, into);
+    if (stopped != end || (error != std::errc() && error != std::errc::result_out_of_range)) {
+      why.error = Errc::query;
+      why.line.assign("`").append(p.name).append("` is not a whole number from 0 on");
+      return false;
+    }
+    // More rows than any table has.
+    if (error == std::errc::result_out_of_range) into = std::numeric_limits<std::uint64_t>::max();
+  }
+  return true;
+}
+
 bool encode_fields(std::span<const Asked> asked, std::span<const Parameter> query, std::string_view what,
-                   std::string& out, FieldsRefused& why) {
+                   std::string& out, FieldsRefused& why, bool paged) {
   // What the query says too much comes first: a misspelt name is told as such, not as the one that is missing.
-  if (!refuse_extra(asked, query, what, why)) return false;
+  if (!refuse_extra(asked, query, what, why, paged)) return false;
   for (const Asked& a : asked) {
     const Parameter* given = nullptr;
     for (const Parameter& p : query)
       if (p.name == a.name) given = &p;
-    if (given == nullptr) return refuse_query(asked, what, "missing: the parameter", a.name, Errc::missing_field, why);
+    if (given == nullptr) return refuse_query(asked, what, "missing: the parameter", a.name, Errc::missing_field, why, paged);
     std::optional<vm::Value> value = vm::read_slot(*a.slot, given->value);
     if (!value) {
       why.error = Errc::query;

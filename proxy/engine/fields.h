@@ -14,6 +14,7 @@
 
 #include "proxy/engine.h"
 #include "proxy/engine/served.h"
+#include "vm/module.h"
 #include "vm/value.h"
 
 namespace sluice::proxy {
@@ -27,9 +28,16 @@ struct FieldsRefused {
   std::string line;
 };
 
-// Appends to `out`. `what` names the asker in a refusal ("`take`"). False: `why` says it; `out` holds nothing of use.
+// Which rows of a table view are asked for.
+struct Paging {
+  std::uint64_t from = 0, count = vm::kPageMax;
+};
+// Takes `from` and `count` out of a query: whole numbers from 0 on. False: `why` says it.
+bool read_paging(std::span<const Parameter> query, Paging& paging, FieldsRefused& why);
+
+// Appends to `out`. `paged`: the query may have `from` and `count` besides, which are read_paging()'s. `what` names the asker in a refusal ("`take`"). False: `why` says it; `out` holds nothing of use.
 bool encode_fields(std::span<const Asked> asked, std::span<const Parameter> query, std::string_view what,
-                   std::string& out, FieldsRefused& why);
+                   std::string& out, FieldsRefused& why, bool paged = false);
 
 // Life: texts point into `encoded`.
 void decode_fields(std::span<const Asked> asked, std::string_view encoded, vm::Value* out);

@@ -28,13 +28,12 @@ std::string create(Home& home, const ServedPtr& served, std::uint64_t now_ms) {
   PinnedReader reader(home.environment);
   const Result<const store::Snapshot*> snapshot = reader.renew();
   if (!snapshot) return snapshot.error().what;
-  burst.load_first();
+  burst.load_first(now_ms);
   burst.begin(**snapshot, now_ms);
   const std::string fault = burst.start();
   if (!fault.empty()) return "`on start` failed: " + fault;
-  store::Batch first;
+  store::Batch& first = burst.stage();
   first.put(vm::kCatalogKey, served->catalog);
-  burst.stage_states(first);
   Verdict verdict;
   home.committer->submit({&first, burst.events_changed(), now_ms}, verdict);
   if (!verdict.done) return std::string("its first commit failed: ") + verdict.error.what;
@@ -51,7 +50,8 @@ Result<ServedPtr, std::string> load_served(const StoreSpec& spec) {
     if (!why.empty())
       return spec.said() + "`" + (*module)->name + "` cannot run on " + std::to_string(spec.shards) + " shards: " + why;
   }
-  return serve(std::move(*module), spec.fuel);
+  vm::Layout layout = vm::first_layout(**module);
+  return serve(std::move(*module), spec.fuel, std::move(layout));
 }
 
 std::string why_not_opened(const StoreSpec& spec) {

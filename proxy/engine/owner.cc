@@ -8,7 +8,7 @@ namespace sluice::proxy {
 namespace {
 // Beyond so many waiting events the inbox is left alone: it is what bounds the memory of a store that falls behind.
 constexpr std::size_t kPendingMax = kBurstEvents;
-constexpr int kRetryMs = 1;   // when a worker's inbox had no room
+constexpr std::uint64_t kHoldMs = 1'000;   // until timers try again after the store could not read or save
 }  // namespace
 
 void Home::ring() const {
@@ -27,14 +27,16 @@ Owner::Owner(Home& home, std::uint32_t shard, ServedPtr served)
     : home_(home),
       inbox_("owner." + home.environment.name() + "." + std::to_string(shard) + ".events", kInboxEvents),
       reader_(home.environment),
-      burst_(home.environment, std::move(served)) {}
+      burst_(home.environment, std::move(served)) {
+  burst_.timers().run_by_themselves(home.core->options.timers);
+}
 
 Owner::~Owner() { SLUICE_CHECK(!thread_.joinable()); }
 
 Result<void> Owner::load() {
   const Result<const store::Snapshot*> snapshot = reader_.renew();
   if (!snapshot) return snapshot.error();
-  Result<void> loaded = burst_.load(**snapshot, seq_stored());
+  Result<void> loaded = burst_.load(**snapshot, seq_stored(), home_.environment.clock(home_.core->wall_ms()));
   reader_.rest();
   return loaded;
 }
@@ -69,7 +71,7 @@ void Owner::take_orders() {
     next_.reset();
     has_next_.store(false, std::memory_order_relaxed);
   }
-  burst_.swap(std::move(next));
+  burst_.swap(std::move(next), home_.environment.clock(home_.core->wall_ms()));
 }
 
 void Owner::drain() {
@@ -92,9 +94,11 @@ void Owner::run() {
     drain();
     // After the drain: an event that was resolved against a newer module finds it here.
     take_orders();
-    if (pending_at_ < pending_.size()) {
+    const bool asked = has_asked_timer_.load(std::memory_order_acquire);
+    if (pending_at_ < pending_.size() || asked || timers_want()) {
       if (environment.failed()) refuse_all(Errc::stopped);
       else burst();
+      if (asked || asked_outcome_) answer_timer();
       deliver();
       continue;
     }
@@ -109,7 +113,7 @@ void Owner::run() {
       home_.ring();   // for the other shards' owners, who wait for the same
       break;
     }
-    inbox_.wake().wait(addressed_.empty() ? -1 : kRetryMs);
+    inbox_.wake().wait(wait_ms());
   }
   if (home_.running.fetch_sub(1) == 1) {
     // The last owner: nothing is submitted any more.
@@ -118,16 +122,21 @@ void Owner::run() {
     environment.set_bell(nullptr);
     environment.try_close();
   }
+  const std::lock_guard<std::mutex> hold(mutex_);
   ended_.store(true, std::memory_order_release);
+  timer_heard_.notify_one();
 }
 
 void Owner::burst() {
   if (reread_ && !reread()) return refuse_all(Errc::stopped);
   const Result<const store::Snapshot*> snapshot = reader_.renew();
-  if (!snapshot) return fail_burst(pending_.size() - pending_at_, snapshot.error().code);
-
   const std::uint64_t now_ms = home_.environment.clock(home_.core->wall_ms());
+  if (!snapshot) {
+    burst_.timers().hold_until(now_ms + kHoldMs);
+    return fail_burst(pending_.size() - pending_at_, snapshot.error().code);
+  }
   burst_.begin(**snapshot, now_ms);
+  run_timers();
   std::size_t end = pending_at_;
   while (end < pending_.size() && burst_.takes(*pending_[end])) burst_.apply(*pending_[end++]);
   const std::size_t count = end - pending_at_;
@@ -139,7 +148,9 @@ void Owner::burst() {
     if (const Result<void> done = commit(); !done) {
       reread_ = true;
       burst_.end();
+      burst_.timers().hold_until(now_ms + kHoldMs);
       const Errc error = done.error().code;
+      if (asked_outcome_) asked_outcome_->assign("what it did could not be saved: ").append(name(error));
       if (error != Errc::durability_unknown && error != Errc::stopped) return fail_burst(count, error);
       home_.environment.set_failed();
       // What waits behind it shares its fate: it was enqueued in the belief that what is before it holds.
@@ -160,7 +171,8 @@ void Owner::burst() {
 
 bool Owner::reread() {
   const Result<const store::Snapshot*> snapshot = reader_.renew();
-  if (!snapshot || !burst_.load(**snapshot, seq_stored())) {
+  const std::uint64_t now_ms = home_.environment.clock(home_.core->wall_ms());
+  if (!snapshot || !burst_.load(**snapshot, seq_stored(), now_ms)) {
     // What the store holds cannot be read: nothing may be answered from memory that does not agree with it.
     home_.environment.set_failed();
     reader_.rest();

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -41,13 +43,16 @@ class Owner final : private CommitListener {
   void ring() const { inbox_.wake().ring(); }
   // Serves `served` from its next burst on. Thread: control.
   void swap(ServedPtr served);
+  // Has the timer run in the next burst and waits until what it did is durable. Thread: control.
+  // Errors: why not, as the end of a sentence.
+  Result<void, std::string> run_timer(std::string_view name);
   const OwnerCounters& counters() const { return counters_; }
 
  private:
   void run();
   void take_orders();
   void drain();
-  // Applies and answers what waits, up to where the burst must end.
+  // Runs the timers that are due, applies and answers what waits, up to where the burst must end.
   void burst();
   Result<void> commit();
   void fail_burst(std::size_t count, Errc error);
@@ -56,6 +61,13 @@ class Owner final : private CommitListener {
   void deliver();
   bool reread();
   std::uint64_t seq_stored() const;
+
+  // owner_timers.cc
+  bool timers_want() const;
+  int wait_ms() const;                 // how long to sleep when nothing is left to do
+  void run_timers();
+  std::string run_timer(std::size_t i);
+  void answer_timer();
 
   void durable() override;
   void failed(const Error& error) override;
@@ -75,6 +87,13 @@ class Owner final : private CommitListener {
   std::optional<Error> verdict_;       // of the commit under way, code none: durable. Guarded by mutex_
   ServedPtr next_;                     // guarded by mutex_
   std::atomic<bool> has_next_{false};
+
+  std::optional<std::string> asked_outcome_;  // of the timer that was asked for; empty: it ran
+  std::condition_variable timer_heard_;
+  std::string asked_timer_;            // guarded by mutex_
+  std::optional<std::string> asked_answer_;   // guarded by mutex_
+  std::atomic<bool> has_asked_timer_{false};
+
   std::atomic<bool> ended_{false};
   OwnerCounters counters_;
   std::thread thread_;

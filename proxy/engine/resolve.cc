@@ -53,10 +53,15 @@ bool resolve_view(Event& event, const Call& call, const Served& served) {
   event.number = *number;
   event.writes = false;
   const Served::View& view = served.views[*number];
-  if (view.asked.empty() && call.query.empty()) return true;
-  FieldsRefused why;
-  if (!encode_fields(view.asked, call.query, "`" + view.declared->name + "`", event.fields, why))
-    return refuse_fields(event, why);
+  Paging paging;
+  if (!view.asked.empty() || !call.query.empty()) {
+    FieldsRefused why;
+    if (!encode_fields(view.asked, call.query, "`" + view.declared->name + "`", event.fields, why, view.paged()) ||
+        (view.paged() && !read_paging(call.query, paging, why)))
+      return refuse_fields(event, why);
+  }
+  event.from = paging.from;
+  event.count = paging.count;
   return true;
 }
 
@@ -147,6 +152,7 @@ bool resolve_again(Event& event, const Served& from, const Served& to) {
   const std::string encoded = event.fields;
   const std::string key = event.key;
   std::vector<std::string> texts;
+  std::string first_row, rows;
   std::vector<Parameter> query;
   Call call;
   call.verb = event.verb;
@@ -158,6 +164,12 @@ bool resolve_again(Event& event, const Served& from, const Served& to) {
     const Served::View& view = from.views[event.number];
     call.name = view.declared->name;
     query_of(view.asked, encoded, texts, query);
+    if (view.paged()) {
+      first_row = std::to_string(event.from);
+      rows = std::to_string(event.count);
+      query.push_back({"from", first_row});
+      query.push_back({"count", rows});
+    }
   } else if (event.verb == Verb::input) {
     const Served::Input& in = from.inputs[event.number];
     call.name = in.declared->name;

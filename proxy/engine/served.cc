@@ -49,12 +49,35 @@ Served::Input plan_input(const vm::Module& module, std::uint32_t number) {
   return in;
 }
 
+// Whether the view, or of a table view any of its functions, has that fact.
+bool reads(const vm::Module& module, const vm::View& view, bool vm::Facts::*fact) {
+  const auto has = [&](std::uint32_t function) { return module.facts[function].*fact; };
+  return has(view.function) || (view.where && has(*view.where)) ||
+         std::any_of(view.cells.begin(), view.cells.end(), [&](const vm::ViewCell& cell) { return has(cell.function); });
+}
+
+// Rows that the query of a table view goes over at most.
+std::uint64_t rows_of(const vm::Module& module, const vm::View& view) {
+  std::uint64_t most = 0;
+  for (const vm::Word w : module.functions[view.function].code)
+    if (vm::op_of(w) == vm::Op::open) most = std::max<std::uint64_t>(most, module.scans[vm::c_of(w)].limit);
+  return most;
+}
+
+// The rows of a query with `where` are all looked at for each page. What cells cost is seen while they run.
+bool here(const vm::Module& module, const vm::View& view) {
+  if (reads(module, view, &vm::Facts::ranks)) return false;
+  std::uint64_t fuel = module.facts[view.function].fuel;
+  if (view.where) fuel += module.facts[*view.where].fuel * rows_of(module, view);
+  return fuel <= kFuelHere;
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> Served::find_input(std::string_view name) const { return find(input_names, name); }
 std::optional<std::uint32_t> Served::find_view(std::string_view name) const { return find(view_names, name); }
 
-ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel) {
+ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm::Layout layout) {
   auto served = std::make_shared<Served>();
   const vm::Module& m = *module;
   for (std::uint32_t i = 0; i < m.inputs.size(); ++i) {
@@ -63,20 +86,18 @@ ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel) {
   }
   for (std::uint32_t i = 0; i < m.views.size(); ++i) {
     const vm::View& declared = m.views[i];
-    const vm::Facts& facts = m.facts[declared.function];
     Served::View view;
     view.declared = &declared;
     for (const vm::Parameter& p : declared.parameters) view.asked.push_back({p.name, &p.slot});
-    view.here = facts.fuel <= kFuelHere;
-    view.reads_now = facts.reads_now;
-    view.reads_seq = facts.reads_seq;
+    view.here = here(m, declared);
+    view.reads_now = reads(m, declared, &vm::Facts::reads_now);
+    view.reads_seq = reads(m, declared, &vm::Facts::reads_seq);
     served->views.push_back(std::move(view));
     served->view_names.emplace_back(declared.name, i);
   }
   std::sort(served->input_names.begin(), served->input_names.end());
   std::sort(served->view_names.begin(), served->view_names.end());
-  for (std::size_t i = 0; i < m.states.size(); ++i)
-    served->state_keys.push_back(vm::state_key(static_cast<std::uint16_t>(i)));
+  for (const std::uint16_t number : layout.states) served->state_keys.push_back(vm::state_key(number));
   served->catalog = vm::encode_catalog(m);
   if (m.serves_objects()) {
     const auto number = [&](const vm::Input* in) { return static_cast<std::uint32_t>(in - m.inputs.data()); };
@@ -91,6 +112,7 @@ ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel) {
     served->show_reads_seq = facts.reads_seq;
   }
   served->fuel = fuel;
+  if (!m.tables.empty()) served->tables = std::make_unique<const vm::Tables>(m, std::move(layout));
   served->module = std::move(module);
   return served;
 }

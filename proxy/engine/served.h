@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "vm/layout.h"
 #include "vm/module.h"
+#include "vm/tables.h"
 
 namespace sluice::proxy {
 
@@ -35,9 +37,12 @@ struct Served {
     bool here = false;                    // cheap enough for a worker, on a snapshot
     bool reads_now = false;
     bool reads_seq = false;
+    // A table view: its answer is a page of rows.
+    bool paged() const { return declared->type == vm::Type::cursor; }
   };
 
   std::unique_ptr<const vm::Module> module;
+  std::unique_ptr<const vm::Tables> tables;   // null: it has none
   std::uint64_t fuel = vm::kFuel;         // per event
   std::vector<Input> inputs;              // as Module::inputs
   std::vector<View> views;                // as Module::views
@@ -64,7 +69,10 @@ using ServedPtr = std::shared_ptr<const Served>;
 // Units: static fuel up to which a worker evaluates a view itself, so that no connection waits for a neighbour's.
 // Source: design README, "Views by cost".
 inline constexpr std::uint64_t kFuelHere = 20'000;
+// Units: rows that a worker steps over to reach a page; farther ones are the owner's, who has positions.
+inline constexpr std::uint64_t kFromHere = 1'000;
 
-ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel);
+// `layout`: the numbers under which its store keeps what the module declares.
+ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm::Layout layout);
 
 }  // namespace sluice::proxy

@@ -1,5 +1,6 @@
 #include "proxy/engine/snapshot_host.h"
 
+#include "proxy/engine/stored_entries.h"
 #include "vm/image.h"
 
 namespace sluice::proxy {
@@ -70,6 +71,25 @@ bool SnapshotHost::read(std::uint16_t number, Cell& cell) {
     cell.value.data = cell.text.data();
   }
   return true;
+}
+
+bool SnapshotHost::get(std::string_view key, std::string_view& value) {
+  const store::Snapshot* here = snapshot_here();
+  if (here == nullptr) return false;
+  const Result<std::optional<std::string_view>> read = here->get(key);
+  if (!read) error_ = read.error();
+  if (!read || !*read) return false;
+  value = **read;
+  return true;
+}
+
+std::size_t SnapshotHost::scan(const vm::KeyRange& range, std::span<vm::Entry> out) {
+  const store::Snapshot* here = snapshot_here();
+  if (here == nullptr) return 0;
+  StoredEntries entries(here, range, error_);
+  std::size_t n = 0;
+  for (; n < out.size() && entries.more(out.size() - n); entries.step()) out[n++] = {entries.entry().key, entries.entry().value};
+  return n;
 }
 
 Result<void> SnapshotHost::open_document(std::string_view key) {

@@ -1,7 +1,9 @@
-// What a module reads of a committed store while a worker evaluates it: states decoded on demand, documents as stored.
+// What a module reads of a committed store while a worker evaluates it: states decoded on demand, documents and records as
+// stored.
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,13 +12,14 @@
 #include "proxy/engine/environment.h"
 #include "proxy/engine/served.h"
 #include "vm/machine.h"
+#include "vm/records.h"
 
 namespace sluice::proxy {
 
 // Decoded states are kept as long as no commit has come, over turns of the loop too, so that a hot view reads no store
 // at all.
 // Thread: its worker.
-class SnapshotHost final : public vm::Host {
+class SnapshotHost final : public vm::Host, private vm::Records {
  public:
   explicit SnapshotHost(Environment& environment) : environment_(environment), reader_(environment) {}
 
@@ -66,6 +69,13 @@ class SnapshotHost final : public vm::Host {
     refuse_write();
     return {};
   }
+  const vm::Tables* tables() override { return served_->tables.get(); }
+  vm::Records* records() override { return this; }
+
+  bool get(std::string_view key, std::string_view& value) override;
+  std::size_t scan(const vm::KeyRange& range, std::span<vm::Entry> out) override;
+  void put(std::string_view, std::string_view) override { refuse_write(); }
+  void erase(std::string_view) override { refuse_write(); }
   // The verifier proves that nothing evaluated here writes or uses chance.
   static void refuse_write() { SLUICE_CHECK(!"a read wrote"); }
 

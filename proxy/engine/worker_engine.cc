@@ -58,7 +58,7 @@ bool WorkerEngine::prepare(Event& event, const Call& call) {
 bool WorkerEngine::evaluate(Event& event) {
   const Served& served = *static_cast<const Served*>(event.module.get());
   const bool view = event.verb == Verb::view;
-  if (view ? !served.views[event.number].here : event.verb != Verb::show || !served.show_here) return false;
+  if (view ? !served.views[event.number].here || event.from > kFromHere : event.verb != Verb::show || !served.show_here) return false;
   Near& store = near(local(event.store));
   if (!(view ? evaluate_view(event, store, served) : evaluate_show(event, store, served))) return false;
   add(slot_.evaluated, 1);
@@ -84,14 +84,18 @@ bool WorkerEngine::evaluate_view(Event& event, Near& store, const Served& served
       answer_store_error(event.answer, begun.error().code);
       return true;
     }
-    const vm::Outcome outcome = machine_.view(*served.module, *view.declared, asked, store.host);
+    const vm::Outcome outcome =
+        view.paged() ? machine_.page(*served.module, *view.declared, asked, store.host, event.from, event.count)
+                     : machine_.view(*served.module, *view.declared, asked, store.host);
     if (store.host.stale()) continue;
     if (store.host.error().code != Errc::none) {
       answer_store_error(event.answer, store.host.error().code);
       return true;
     }
-    // A long text can cost more than the static bound says: such a view goes to its owner.
-    if (outcome.fault == vm::Fault::limit && asked.fuel < served.fuel) return false;
+    if (outcome.elsewhere) return false;
+    // A long text can cost more than the static bound says, and a page of many cells is ended by its fuel: both go to
+    // the owner, who has more.
+    if (asked.fuel < served.fuel && (outcome.fault == vm::Fault::limit || outcome.fuel_used >= asked.fuel)) return false;
     if (outcome.fault != vm::Fault::none) {
       answer_no_value(event.answer, view.declared->name);
       return true;
@@ -131,7 +135,7 @@ bool WorkerEngine::evaluate_show(Event& event, Near& store, const Served& served
   bool answered = true;
   if (host.error().code != Errc::none) {
     answer_store_error(answer, host.error().code);
-  } else if (outcome.fault == vm::Fault::limit && asked.fuel < served.fuel) {
+  } else if (outcome.elsewhere || (outcome.fault == vm::Fault::limit && asked.fuel < served.fuel)) {
     answered = false;
   } else if (outcome.fault != vm::Fault::none) {
     answer_fault(answer, outcome.fault, outcome.text, true, present);

@@ -83,7 +83,7 @@ TEST_CASE("on start runs once in a store's life, and a store whose start fails i
 
   const std::string failing = counter("on start { n = 1  fail denied \"not today\" }\n");
   Bench f({{"counter", failing.c_str()}});
-  CHECK(f.load() == "store `counter`: `on start` failed: denied, not today");
+  CHECK(f.load() == "store `counter`: `on start` failed: denied at line 4, not today");
   CHECK(!exists(f.specs[0].path));
 }
 

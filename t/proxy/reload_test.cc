@@ -100,6 +100,9 @@ class JournalEngine final : public EngineControl {
     return std::make_unique<fakes::FakeEngine>();
   }
   void stop() override {}
+  Result<void, std::string> run_timer(std::string_view store, std::string_view timer) override {
+    return "there is no store `" + std::string(store) + "`";
+  }
   EngineCounters counters() const override { return {}; }
   std::optional<std::string> error;
 
