@@ -1,6 +1,7 @@
-// Arbitrary text through the compiler: it says what is wrong or makes a module that loads.
+// Arbitrary text through the compiler: it says what is wrong or makes a module that loads and behaves.
 #include <cstdint>
 
+#include "t/fuzz/module_play.h"
 #include "vm/base/check.h"
 #include "vm/compiler.h"
 #include "vm/format.h"
@@ -27,5 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto loaded = load(*file);
   SLUICE_CHECK(loaded.has_value());
   SLUICE_CHECK(*encode(**loaded) == *file);
+  play_module(**loaded);
   return 0;
 }
