@@ -88,6 +88,7 @@ struct StoreSpec {
   std::uint64_t fuel = 1'000'000;               // per event
   std::uint64_t quota_bytes = 0;                // 0: what the disk has
   std::uint64_t map_bytes = 0;                  // 0: the default
+  bool allow_destroy = false;                   // its module may drop what the store has
   std::string place{};                             // "FILE:LINE" of its declaration, for errors; empty when there is none
 
   // How an error about it begins.

@@ -160,6 +160,7 @@ void Owner::burst() {
       home_.environment.start_closing();
       return home_.ring();
     }
+    burst_.committed();
     if (burst_.lends_after()) {
       if (const Result<const store::Snapshot*> newest = reader_.renew()) burst_.lend(**newest);
       else burst_.lend_nothing(newest.error().code);

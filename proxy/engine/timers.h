@@ -57,6 +57,8 @@ class Timers {
 
   // First seen, or gone: to be stored even when nothing else is.
   bool must_store() const { return must_store_; }
+  // So has something else that came with the module.
+  void store_soon() { must_store_ = true; }
   void stage(store::Batch& batch) const;
   void committed();
 
