@@ -31,7 +31,7 @@ sub misused {
 
 subtest 'used wrongly, or a file that cannot be read or written: exit 2' => sub {
   misused('nothing', qr/subcommand/);
-  misused('no such command', qr/`frob`.*build, check, disasm and explain/, 'frob');
+  misused('no such command', qr/`frob`.*build, check, disasm, explain, \w+/, 'frob');
   misused("$_ without a file", qr/FILE/, $_) for qw(check disasm explain);
   misused('build without an output', qr/--output/, 'build', $good);
   misused("$_ of a missing file", qr{none\.aup: No such file}, $_, "$dir/none.aup") for qw(check disasm explain);
@@ -44,7 +44,7 @@ subtest 'used wrongly, or a file that cannot be read or written: exit 2' => sub 
     . "view lit: bool = lit\n", 'which is as it was');
   my ($code, $out) = aupc('--help');
   is($code, 0, 'help is no error');
-  like($out, qr/^\s+$_\b/m, "and lists $_") for qw(build check disasm explain);
+  like($out, qr/^\s+$_\b/m, "and lists $_") for qw(build check disasm explain fmt test);
 };
 
 subtest 'errors in a module: exit 1, where and what on standard error' => sub {
@@ -102,6 +102,52 @@ COSTS
     is($status >> 8, 2, "$command to a full disk");
     like(read_file("$dir/err"), qr/cannot be written/, 'says so');
   }
+};
+
+subtest 'test plays transcripts' => sub {
+  my $calls = write_file("$dir/lamp.calls", "// a lamp\nPOST /inputs/press\n    200\nGET /views/lit\n    200  \"true\"\n");
+  my ($code, $out, $err) = aupc('test', $good, $calls);
+  is_deeply([ $code, $out, $err ], [ 0, "$calls: 2 calls, answered as written\n", '' ], 'answered as written: exit 0');
+  ($code, $out) = aupc('test', "$dir/lamp.pmod", $calls, $calls);
+  is_deeply([ $code, $out ], [ 0, "$calls: 2 calls, answered as written\n" x 2 ], 'bytecode too, and each file starts with a new store');
+
+  my $wrong = write_file("$dir/wrong.calls", "GET /views/lit\n    200  \"true\"\nGET /views/lot\n    200\n");
+  ($code, $out, $err) = aupc('test', $good, $wrong, $calls);
+  is($code, 1, 'answered otherwise: exit 1');
+  is($out, <<"OUT", 'what was expected and what came');
+$wrong:1: GET /views/lit
+  expected  200  "true"
+  answered  200  "false"
+                  ^
+$wrong:3: GET /views/lot
+  expected  200
+  answered  404 no_view  (there is no view `lot`; there is `lit`)
+$wrong: 2 calls, 2 answered otherwise
+$calls: 2 calls, answered as written
+OUT
+  my $before = read_file($wrong);
+  my $unsure = write_file("$dir/unsure.calls", "// none yet\nGET /views/lit\nPOST /inputs/press\n    422 limit\nPOST /inputs/press\n");
+  ($code, $out) = aupc('test', '--update', $good, $unsure);
+  is_deeply([ $code, $out ], [ 0, "$unsure: 3 calls, 3 answers written\n" ], '--update writes the answers');
+  is(read_file($unsure), "// none yet\nGET /views/lit\n    200  \"false\"\nPOST /inputs/press\n    200\nPOST /inputs/press\n    200\n", 'in their places');
+  is((aupc('test', $good, $unsure))[0], 0, 'and then they are right');
+  is(read_file($wrong), $before, 'nothing else was written');
+
+  my $broken = write_file("$dir/broken.calls", "GET /views/lit\n");
+  ($code, $out, $err) = aupc('test', $good, $broken);
+  is($code, 1, 'a transcript that is none: exit 1');
+  is($err, "$broken:1: this call has no answer; write it on the next line, indented: `    200`\n", 'with its line');
+  ($code, $out, $err) = aupc('test', $bad, $calls);
+  is($code, 1, 'a module with errors');
+  like($err, qr/\A\Q$bad\E:2:/, 'says so');
+  my $starts = write_file("$dir/starts.aup", "module m 1\nstate n: num\non start { n = 1 / n }\n");
+  ($code, $out, $err) = aupc('test', $starts, $calls);
+  is($code, 1, 'a module that cannot start');
+  is($err, "aupc: $starts: `on start` fails: divide\n", 'says why');
+  misused('test without a transcript', qr/CALLS/, 'test', $good);
+  misused('a transcript that is missing', qr{none\.calls: No such file}, 'test', $good, "$dir/none.calls");
+  my $status = system("\Q@{[ aupc_binary() ]}\E test \Q$good\E \Q$calls\E >/dev/full 2>$dir/err");
+  is($status >> 8, 2, 'a full disk is no success');
 };
 
 done_testing;

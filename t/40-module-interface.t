@@ -17,7 +17,7 @@ sub said {
   my %want = (status => $status, error => $error, 'cache-control' => 'no-store', %more);
   $want{body} = $body if defined $body;
   my $name = "$method $target";
-  $name .= " $with->{headers}[0]" if $with->{headers};
+  $name .= " $with->{headers}[0]" if @{ $with->{headers} || [] };
   $name .= " body " . JSON::PP->new->allow_nonref->latin1->encode($with->{body}) if defined $with->{body};
   local $Test::Builder::Level = $Test::Builder::Level + 1;
   answer_is($answer, $name, %want);
@@ -39,20 +39,22 @@ subtest 'the counters of quota' => sub {
   said($s, POST => '/inputs/turn?amount=500', {}, 200, 'none', '100', 'content-type' => $TEXT);
   said($s, POST => '/inputs/turn?amount=-0.5', {}, 200, 'none', '99.5');
   said($s, GET  => '/views/winner', {}, 404, 'no_value', qr/\A[^\n]+\n\z/);
-  said($s, POST => '/inputs/claim?who=ann', {}, 200, 'none', 'ann', 'content-type' => $TEXT);
-  said($s, POST => '/inputs/claim?who=bob', {}, 409, 'exists', 'ann was first');
-  said($s, GET  => '/views/winner', {}, 200, 'none', 'ann');
-  said($s, POST => '/inputs/claim?who=a%20b', {}, 400, 'query', qr/\A[^\n]+\n\z/);
-  said($s, POST => '/inputs/claim', {}, 400, 'missing_field', qr/who/);
+  said($s, POST => '/inputs/take?who=ann', {}, 200, 'none', '4', 'content-type' => $TEXT);
+  said($s, POST => '/inputs/take?who=bob', {}, 200, 'none', '4');
+  said($s, GET  => '/views/winner', {}, 200, 'none', 'bob');
+  said($s, GET  => '/views/left?who=ann', {}, 200, 'none', qr/\A[45]\z/);
+  said($s, GET  => '/views/left?who=cy', {}, 404, 'no_value', qr/\A[^\n]+\n\z/);
+  said($s, POST => '/inputs/take?who=a%20b', {}, 400, 'query', qr/\A[^\n]+\n\z/);
+  said($s, POST => '/inputs/take', {}, 400, 'missing_field', qr/who/);
   said($s, POST => '/inputs/plus', body('x'), 400, 'body', qr/\A[^\n]+\n\z/);
-  said($s, GET  => '/views/hits', {}, 200, 'none', '1');
+  said($s, GET  => '/views/hits', {}, 200, 'none', '3');
   $s->stop;
 
   note 'what was answered is there after a restart';
   $s->start;
-  said($s, GET => '/views/hits', {}, 200, 'none', '1');
+  said($s, GET => '/views/hits', {}, 200, 'none', '3');
   said($s, GET => '/views/level', {}, 200, 'none', '99.5');
-  said($s, GET => '/views/winner', {}, 200, 'none', 'ann');
+  said($s, GET => '/views/winner', {}, 200, 'none', 'bob');
   $s->stop;
 };
 

@@ -4,53 +4,22 @@
 // written.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "vm/base/handle.h"
-#include "vm/compiler.h"
+#include "tools/aupc.h"
+#include "tools/aupc_fmt.h"
 #include "vm/disasm.h"
 #include "vm/explain.h"
 #include "vm/format.h"
 
 namespace {
 using namespace sluice::vm;
-
-constexpr int kGood = 0, kErrors = 1, kUsage = 2;
-
-int close_file(std::FILE* f) { return std::fclose(f); }
-using FilePtr = sluice::Handle<std::FILE, close_file>;
-
-std::optional<std::string> read_file(const std::string& path) {
-  std::string bytes;
-  char piece[16384];
-  const FilePtr file(std::fopen(path.c_str(), "rbe"));
-  if (file)
-    while (const std::size_t n = std::fread(piece, 1, sizeof piece, file.get())) bytes.append(piece, n);
-  if (file && std::ferror(file.get()) == 0) return bytes;
-  std::cerr << "aupc: " << path << ": " << std::strerror(errno) << '\n';
-  return std::nullopt;
-}
-
-// The messages on stderr, with an empty line between two.
-std::unique_ptr<Module> compile_file(const std::string& path, const std::string& source) {
-  Compiled compiled = compile(source);
-  bool first = true;
-  for (const Diagnostic& d : compiled.diagnostics) {
-    if (!first) std::cerr << '\n';
-    first = false;
-    std::cerr << render(path, source, d);
-  }
-  return std::move(compiled.module);
-}
+using namespace sluice::tools;
 
 int build(const std::string& path, const std::string& out_path) {
   std::error_code ignored;
@@ -67,18 +36,7 @@ int build(const std::string& path, const std::string& out_path) {
     std::cerr << "aupc: " << path << ": " << file.error() << '\n';
     return kErrors;
   }
-  // Written beside it and renamed, so that a server that reads it meanwhile never sees half of it.
-  const std::string partial = out_path + ".new";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  out << *file;
-  out.close();
-  if (!out || std::rename(partial.c_str(), out_path.c_str()) != 0) {
-    const int error = errno;
-    std::remove(partial.c_str());
-    std::cerr << "aupc: " << out_path << ": cannot be written: " << std::strerror(error) << '\n';
-    return kUsage;
-  }
-  return kGood;
+  return write_file(out_path, *file) ? kGood : kUsage;
 }
 
 int check(const std::vector<std::string>& paths) {
@@ -93,22 +51,9 @@ int check(const std::vector<std::string>& paths) {
   return result;
 }
 
-// A module from its text or its bytecode, proven either way, so that its bounds are known.
-std::unique_ptr<const Module> module_of(const std::string& path, int& result) {
-  const std::optional<std::string> bytes = read_file(path);
-  result = kUsage;
-  if (!bytes) return nullptr;
-  result = kErrors;
-  if (!bytes->starts_with("PMOD")) return compile_file(path, *bytes);
-  sluice::Result<std::unique_ptr<const Module>, std::string> loaded = load(*bytes);
-  if (loaded) return std::move(*loaded);
-  std::cerr << "aupc: " << path << ": " << loaded.error() << '\n';
-  return nullptr;
-}
-
 int show(const std::string& path, bool code) {
   int result = kGood;
-  const std::unique_ptr<const Module> module = module_of(path, result);
+  const std::unique_ptr<const Module> module = load_module(path, result);
   if (!module) return result;
   std::cout << (code ? disassemble(*module) : explain(path, *module)) << std::flush;
   if (std::cout) return kGood;
@@ -135,11 +80,24 @@ int main(int argc, char** argv) {
   CLI::App* explain_command = app.add_subcommand("explain", "print what each handler and view costs at most");
   explain_command->add_option("FILE", path, "the module, FILE.aup or FILE.pmod")->required();
 
+  CLI::App* test_command = app.add_subcommand("test", "play transcripts to a module, over a store in memory");
+  bool update = false;
+  test_command->add_option("MODULE", path, "the module, FILE.aup or FILE.pmod")->required();
+  test_command->add_option("CALLS", paths, "transcripts, FILE.calls: what is asked and what is answered")->required();
+  test_command->add_flag("--update", update, "write what is answered into the transcripts");
+  CLI::App* fmt_command = app.add_subcommand("fmt", "lay modules out as they should be");
+  bool check_only = false;
+  fmt_command->add_option("FILE", paths, "modules, FILE.aup; - is standard input, laid out on standard output")->required();
+  fmt_command->add_flag("--check", check_only, "only say which files are laid out otherwise");
+
   const std::vector<CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_asked = [argv](const CLI::App* command) { return command->get_name() == argv[1]; };
   // By itself the library would say only that a command is required.
   if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_asked)) {
-    std::cerr << "aupc: there is no command `" << argv[1] << "`; there are build, check, disasm and explain\n";
+    std::cerr << "aupc: there is no command `" << argv[1] << "`; there are ";
+    for (std::size_t i = 0; i < commands.size(); ++i)
+      std::cerr << (i == 0 ? "" : i + 1 == commands.size() ? " and " : ", ") << commands[i]->get_name();
+    std::cerr << '\n';
     return kUsage;
   }
   try {
@@ -153,5 +111,7 @@ int main(int argc, char** argv) {
   }
   if (build_command->parsed()) return build(path, out_path);
   if (check_command->parsed()) return check(paths);
+  if (test_command->parsed()) return test_calls(path, paths, update);
+  if (fmt_command->parsed()) return format_files(paths, check_only);
   return show(path, disasm_command->parsed());
 }

@@ -198,7 +198,7 @@ class Checker {
   void condition(Expr& e);
   void fault_text(Stmt& s);
   void reply(Stmt& s);
-  void cells(std::vector<Cell>& cells, std::string_view what);
+  void cells(std::vector<Cell>& cells, bool of_view);
   void give(Stmt& s);
   void document_write(Stmt& s);
   void content(Expr& e);

@@ -199,7 +199,7 @@ void Checker::view_of_rows(ViewSyntax& v, View& out) {
   in_cells_ = true;
   if (v.cells.empty())
     complain(v.cells_at, "a view of rows shows at least one cell", "write `{ " + v.row.text + ".column }`");
-  cells(v.cells, "row");
+  cells(v.cells, true);
   in_cells_ = false;
   for (const Cell& c : v.cells) out.cells.push_back({c.name.text, 0});
 }

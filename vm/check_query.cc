@@ -93,7 +93,7 @@ bool Checker::order(Query& q, const Table& t, std::vector<std::uint8_t>& columns
   if (q.group.size() > columns.size()) {
     complain(q.group[columns.size()]->span,
              what + " has " + columns_in_words(columns.size()) + ", not " + std::to_string(q.group.size()),
-             "they are `[" + names_of(t, columns, columns.size()) + "]`; what else counts goes into `where`");
+             "it takes `[" + names_of(t, columns, columns.size()) + "]`; what else counts goes into `where`");
     return false;
   }
   return true;
@@ -104,7 +104,7 @@ void Checker::bounds(Query& q, const Table& t, const std::vector<std::uint8_t>& 
   if (q.group.size() == columns.size())
     return complain(q.low ? q.low_at : q.high_at,
                     "no column is left for `" + source_of(q.low ? q.low_at : q.high_at) + "`",
-                    "the brackets give all of " + names_of(t, columns, columns.size()) +
+                    "the brackets give all of `" + names_of(t, columns, columns.size()) + "`" +
                         "; leave the last one out");
   const std::uint8_t next = columns[q.group.size()];
   if (q.low) column_of(*q.low, t, next);

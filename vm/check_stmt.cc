@@ -208,7 +208,7 @@ void Checker::reply(Stmt& s) {
                     "give the value with `return`, and reply in the handler");
   if (on_ && (on_->start || (input_ && input_->kind == InputKind::timer)))
     return complain(s.at, "nobody asked, so `on " + on_->name.text + "` cannot reply", "leave out the reply");
-  if (s.kind == StmtKind::reply_record) return cells(s.cells, "record");
+  if (s.kind == StmtKind::reply_record) return cells(s.cells, false);
   if (s.kind != StmtKind::reply_value) return;
   value(*s.value);
   if (!failed_ && s.value->type == Type::bytes && s.value->meaning != Meaning::field &&
@@ -218,7 +218,8 @@ void Checker::reply(Stmt& s) {
 }
 
 // Of a record, or of a row in a table's view.
-void Checker::cells(std::vector<Cell>& cells, std::string_view what) {
+void Checker::cells(std::vector<Cell>& cells, bool of_view) {
+  const std::string_view what = of_view ? "row" : "record", holder = of_view ? "a cell" : "a record";
   for (std::size_t i = 0; i < cells.size() && !failed_; ++i) {
     const Cell& c = cells[i];
     for (std::size_t j = 0; j < i; ++j)
@@ -228,9 +229,9 @@ void Checker::cells(std::vector<Cell>& cells, std::string_view what) {
     expr(*c.value);
     if (failed_ || c.value->never) continue;
     if (c.value->type == Type::bytes)
-      complain(c.value->span, "a " + std::string(what) + " cannot hold bytes", "write `text(...)` of them");
+      complain(c.value->span, std::string(holder) + " cannot hold bytes", "write `text(...)` of them");
     if (c.value->type == Type::row)
-      complain(c.value->span, "a " + std::string(what) + " cannot hold a row",
+      complain(c.value->span, std::string(holder) + " cannot hold a row",
                "take a column of it: `" + source_of(c.value->span) + ".column`");
   }
 }

@@ -76,7 +76,7 @@ void Checker::column(TableSyntax& t, ColumnSyntax& c, Table& out) {
     if (c.slot.optional)
       return complain(c.slot.optional_at, "a numbered column always has a value", "leave out the `?`");
     if (c.first)
-      return complain(c.first->span, "a numbered column has no default", "rows are numbered 1, 2, 3...");
+      return complain(c.first->span, "a numbered column has no default", "rows are numbered from 1");
     for (const Column& other : out.columns)
       if (other.automatic)
         return complain(c.auto_at, "`" + t.name.text + "` numbers `" + other.name + "` already",

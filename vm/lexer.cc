@@ -50,7 +50,7 @@ void append_utf8(std::string& out, std::uint32_t c) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(source) {}
+  Lexer(std::string_view source, std::vector<Span>* comments) : source_(source), comments_(comments) {}
 
   std::vector<Token> run() {
     while (next()) {
@@ -100,7 +100,10 @@ class Lexer {
       } else if (c == ' ' || c == '\t' || c == '\r') {
         ++at_;
       } else if (c == '/' && peek(1) == '/') {
+        const std::size_t from = at_;
         while (at_ < source_.size() && source_[at_] != '\n') ++at_;
+        if (comments_)
+          comments_->push_back({static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(at_ - from)});
       } else {
         return;
       }
@@ -380,6 +383,7 @@ class Lexer {
   }
 
   std::string_view source_;
+  std::vector<Span>* comments_;
   std::size_t at_ = 0;
   bool fresh_line_ = true;
   std::vector<Token> out_;
@@ -394,6 +398,8 @@ bool is_language_word(std::string_view text) {
          std::find(kMoreWords.begin(), kMoreWords.end(), text) != kMoreWords.end();
 }
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(std::string_view source, std::vector<Span>* comments) {
+  return Lexer(source, comments).run();
+}
 
 }  // namespace sluice::vm

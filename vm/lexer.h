@@ -11,8 +11,9 @@ inline constexpr std::size_t kSourceMax = 1024 * 1024;  // bytes
 inline constexpr std::size_t kNameMax = 64;             // bytes
 
 // Never fails: what cannot be a token becomes one of kind `error`, and reading goes on behind it. The last
-// token is `end`. Shape:  source is valid UTF-8 of at most kSourceMax bytes. Source: design module.md 1.2.
-std::vector<Token> tokenize(std::string_view source);
+// token is `end`; where comments stand is told to who asks. Shape:  source is valid UTF-8 of at most
+// kSourceMax bytes. Source: design module.md 1.2.
+std::vector<Token> tokenize(std::string_view source, std::vector<Span>* comments = nullptr);
 
 bool is_language_word(std::string_view text);
 

@@ -49,6 +49,7 @@ class ParserBase {
     advance();
     return true;
   }
+  void mark(Mark m) { tokens_[at_].mark = m; }
   Span last() const { return at_ == 0 ? Span{} : tokens_[at_ - 1].span; }
 
   // The first complaint of a declaration counts; the parser then unwinds without further ones.

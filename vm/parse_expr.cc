@@ -185,6 +185,7 @@ ExprPtr ExprParser::unary() {
   const Span from = token().span;
   if (nested.too_deep()) complain(from, "this is nested too deep", "give parts of it names with `let`");
   if (failed_) return make(ExprKind::none, from);
+  if (minus) mark(Mark::sign);
   advance();
   ExprPtr inner = minus ? unary() : path();
   ExprPtr e = make(minus ? ExprKind::negate : ExprKind::has, join(from, inner->span));
@@ -337,7 +338,9 @@ ExprPtr ExprParser::name_or_call() {
   ExprPtr e = make(ExprKind::name, t.span);
   e->text = t.text;
   advance();
-  if (accept(Tok::lparen)) {
+  if (at(Tok::lparen)) {
+    mark(Mark::call);
+    advance();
     e->kind = ExprKind::call;
     if (e->text == "count" && !own_count_ && at_count()) return count(std::move(e));
     if (!arguments(*e, Tok::rparen, "`,` or `)`"))
@@ -352,9 +355,11 @@ ExprPtr ExprParser::name_or_call() {
 
 std::vector<Cell> ExprParser::cells() {
   std::vector<Cell> out;
+  mark(Mark::list);
   need(Tok::lbrace, "`{`");
   while (!failed_ && !accept(Tok::rbrace)) {
     Cell cell;
+    mark(Mark::item);
     if (is_word(token()) && token(1).kind == Tok::colon) {
       cell.name = {token().text, token().span};
       advance();

@@ -26,8 +26,10 @@ Block StmtParser::block(Span* end) {
   Nested nested(nesting_);
   if (nested.too_deep()) complain(token().span, "this is nested too deep", "use a function");
   if (failed_) return out;
+  mark(Mark::block);
   need(Tok::lbrace, "`{`");
   while (!failed_ && !at(Tok::rbrace)) {
+    mark(Mark::item);
     StmtPtr s = statement();
     if (s) out.push_back(std::move(s));
   }

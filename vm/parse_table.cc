@@ -94,6 +94,7 @@ std::vector<PartSyntax> TableParser::columns_of(std::string_view what, std::stri
 
 void TableParser::size(TableSyntax& t) {
   SizeSyntax s;
+  mark(Mark::size);
   s.at = token().span;
   s.size = at_word("max") ? Size::max : Size::keep;
   advance();
@@ -147,6 +148,7 @@ void TableParser::total(TableSyntax& t, Span from) {
                                               total.name.text + " sum(b) by a`");
     advance();
     if (!at(Tok::lparen)) return expected("`(`", "write `sum(column)`");
+    mark(Mark::call);
     advance();
     total.sum = need_any_word("a column");
     if (!failed_) need(Tok::rparen, "`)`");
@@ -231,8 +233,10 @@ TableSyntax TableParser::table(Span from) {
     }
   }
   if (failed_) return t;
+  mark(Mark::table);
   advance();
   while (!failed_ && !at(Tok::rbrace)) {
+    mark(Mark::item);
     if (at(Tok::end)) {
       expected("`}`", "a table ends with `}`");
     } else if (is_word(token()) && token(1).kind == Tok::colon) {

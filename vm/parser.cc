@@ -14,10 +14,12 @@ class Parser : public TableParser {
   using TableParser::TableParser;
 
   Syntax run() {
+    mark(Mark::item);
     header();
     while (!at(Tok::end)) {
       failed_ = false;
       const std::size_t before = at_;
+      mark(Mark::item);
       declaration();
       if (!failed_) continue;
       // What could not even begin a declaration is stepped over, so that reading always gets on.
@@ -26,6 +28,8 @@ class Parser : public TableParser {
     }
     return std::move(syntax_);
   }
+
+  std::vector<Token> tokens() && { return std::move(tokens_); }
 
  private:
   // --- declarations
@@ -161,8 +165,10 @@ class Parser : public TableParser {
       m.keyed_at = token().span;
       advance();
     }
+    mark(Mark::list);
     need(Tok::lbrace, "`{`");
     while (!failed_ && !accept(Tok::rbrace)) {
+      mark(Mark::item);
       FieldSyntax f;
       f.name = need_name("the name of a field");
       if (!failed_) need(Tok::colon, "`:`");
@@ -177,6 +183,7 @@ class Parser : public TableParser {
 
   std::vector<ParameterSyntax> parameters() {
     std::vector<ParameterSyntax> out;
+    mark(Mark::call);
     need(Tok::lparen, "`(`");
     if (failed_ || accept(Tok::rparen)) return out;
     while (!failed_) {
@@ -272,8 +279,11 @@ class Parser : public TableParser {
 
 }  // namespace
 
-Syntax parse(std::string_view source, std::vector<Complaint>& complaints) {
-  return Parser(source, tokenize(source), complaints).run();
+Syntax parse(std::string_view source, std::vector<Complaint>& complaints, Written* written) {
+  Parser parser(source, tokenize(source, written ? &written->comments : nullptr), complaints);
+  Syntax syntax = parser.run();
+  if (written) written->tokens = std::move(parser).tokens();
+  return syntax;
 }
 
 }  // namespace sluice::vm

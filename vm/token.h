@@ -53,8 +53,21 @@ enum class Tok : std::uint8_t {
   error,  // `text` says what is wrong, `hint` what to write
 };
 
+// What the parser took a token for, as far as it matters to how a module is laid out.
+enum class Mark : std::uint8_t {
+  none,
+  item,   // the first of a declaration, statement, cell, field, column or clause
+  size,   // `max` or `keep` of a table
+  block,  // `{` of statements
+  table,  // `{` of columns and clauses
+  list,   // `{` of cells or fields
+  call,   // `(` that belongs to the name before it
+  sign,   // `-` of one value
+};
+
 struct Token {
   Tok kind = Tok::end;
+  Mark mark = Mark::none;
   bool first_on_line = false;
   Span span;
   double number = 0;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "t/vm/assembler.h"
+#include "t/vm/refusals.h"
 #include "vm/base/hash.h"
 #include "vm/wire.h"
 
@@ -34,6 +34,27 @@ Assembler everything() {
   a.view("twice", {{"n", slot(Base::num)}, {"t", slot(Base::text, 9)}}, Type::num, "NT", {word(Op::call, 0, 0, 0), word(Op::ret, 0)});
   a.module.lines = {{1, 1}, {}, {7}, {9, 9, 8}, {70000, 2}};
   return a;
+}
+
+// Tables with everything they can have, a view of rows, a timer, and a past.
+Shop shop() {
+  Shop s;
+  s.module.inputs[s.input("tick", InputKind::timer)].every_ms = 90000;
+  s.handler(event_of(0), "C1R1T", {word_x(Op::textk, 2, 0), word(Op::open, 0, 2, 2), word(Op::next, 1, 0), word_x(Op::absent, 0, 6), word(Op::erase, 1),
+                                   word_x(Op::loop, 0, 2), word(Op::done)});
+  const Assembler::Cell where{"", Type::boolean, "B", {word(Op::boolean, 2, 1), word(Op::ret, 2)}};
+  s.table_view("items", {{"least", slot(Base::num)}}, s.item, "C0", {word(Op::open, 1, 0, 0), word(Op::ret, 1)},
+               {{"at", Type::num, "", {word(Op::ret, 2)}}, {"sku", Type::text, "T", {word(Op::col, 3, 1, 0), word(Op::ret, 3)}}}, &where);
+  s.state("open", slot(Base::boolean), Value::truth(true));
+  s.state("till", slot(Base::num), Value::number(0));
+  s.module.states[1].was = "cash";
+  s.module.tables[1].was = "basket";
+  s.module.tables[0].columns[3].was = "cost";
+  s.module.tables[1].columns[2].was = "item";
+  s.module.tables[0].drops = {"weight", "colour"};
+  s.module.dropped_states = {"z", "a"};
+  s.module.dropped_tables = {"old"};
+  return s;
 }
 
 // A file with one thing changed and its checksum and size made right again.
@@ -110,6 +131,117 @@ TEST_CASE("a module comes back from its file as it was, and its file from the mo
   CHECK(m->code_hash == xxh64(*encode(a.module)));
 }
 
+TEST_CASE("tables, queries, writes, views of rows and former names come back as they were") {
+  const Shop s = shop();
+  const auto m = s.build();
+  REQUIRE(m->tables.size() == 3);
+  for (std::size_t t = 0; t < 3; ++t) {
+    const Table &was = s.module.tables[t], &is = m->tables[t];
+    CHECK(is.name == was.name);
+    CHECK(is.was == was.was);
+    CHECK(is.drops == was.drops);
+    CHECK(is.size == was.size);
+    CHECK(is.rows == was.rows);
+    CHECK(is.group_size == was.group_size);
+    CHECK(is.group_rows == was.group_rows);
+    CHECK(is.per == was.per);
+    CHECK(is.key == was.key);
+    REQUIRE(is.columns.size() == was.columns.size());
+    for (std::size_t i = 0; i < is.columns.size(); ++i) {
+      CHECK(is.columns[i].name == was.columns[i].name);
+      CHECK(is.columns[i].slot == was.columns[i].slot);
+      CHECK(is.columns[i].automatic == was.columns[i].automatic);
+      CHECK(is.columns[i].was == was.columns[i].was);
+      CHECK(is.columns[i].first.has_value() == was.columns[i].first.has_value());
+    }
+    REQUIRE(is.indexes.size() == was.indexes.size());
+    for (std::size_t i = 0; i < is.indexes.size(); ++i) {
+      CHECK(is.indexes[i].name == was.indexes[i].name);
+      CHECK(is.indexes[i].parts == was.indexes[i].parts);
+      CHECK(is.indexes[i].unique == was.indexes[i].unique);
+      CHECK(is.indexes[i].ranked == was.indexes[i].ranked);
+    }
+    REQUIRE(is.totals.size() == was.totals.size());
+    for (std::size_t i = 0; i < is.totals.size(); ++i) {
+      CHECK(is.totals[i].name == was.totals[i].name);
+      CHECK(is.totals[i].sum == was.totals[i].sum);
+      CHECK(is.totals[i].column == was.totals[i].column);
+      CHECK(is.totals[i].by == was.totals[i].by);
+    }
+  }
+  CHECK(m->tables[0].columns[3].first->num == 1);
+  CHECK(m->scans == s.module.scans);
+  CHECK(m->shapes == s.module.shapes);
+  CHECK(m->functions[0].registers == s.module.functions[0].registers);
+  CHECK(m->functions[1].result == RegisterType(Type::cursor, 0));
+  CHECK(m->inputs[0].every_ms == 90000);
+  REQUIRE(m->views.size() == 1);
+  CHECK(m->views[0].where == 2u);
+  REQUIRE(m->views[0].cells.size() == 2);
+  CHECK(m->views[0].cells[1].name == "sku");
+  CHECK(m->views[0].cells[1].function == 4);
+  CHECK(m->states[1].was == "cash");
+  CHECK(m->dropped_states == s.module.dropped_states);
+  CHECK(m->dropped_tables == s.module.dropped_tables);
+}
+
+TEST_CASE("a file of tables cut anywhere, or with any byte changed, is refused") {
+  const std::string file = *encode(shop().module);
+  for (std::size_t n = 0; n < file.size(); ++n) CHECK(!load(file.substr(0, n)));
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    std::string other = file;
+    other[i] = static_cast<char>(other[i] ^ 0x10);
+    CHECK(!load(other));
+  }
+}
+
+TEST_CASE("sections of tables are written in their one form") {
+  const std::string file = *encode(shop().module);
+  using namespace std::string_literals;
+  const auto refused = [&](std::uint32_t section, const std::string& bytes, std::string_view name) {
+    return why(with_section(file, section, bytes)) == "module: section " + std::to_string(section) + " (" + std::string(name) + ") is not well formed";
+  };
+  // one table `a` of a u32 `k`, of which single bytes are wrong
+  const std::string table = "\x01\x01" "a\x00\x00" "\x01\x01k\x02\x00\x00\x00" "\x01\x00" "\x01\x01i\x00\x01\x00\x00" "\x01\x01t\x00\x00"s;
+  CHECK(!refused(4, table, "tables"));
+  const auto changed = [&](std::size_t at, char to) {
+    std::string bytes = table;
+    bytes[at] = to;
+    return refused(4, bytes, "tables");
+  };
+  CHECK(changed(3, 3));       // size
+  CHECK(changed(4, 3));       // of a group
+  CHECK(changed(8, 7));       // base
+  CHECK(changed(9, 8));       // flags of the slot
+  CHECK(changed(10, 2));      // auto
+  CHECK(changed(11, 2));      // has a default
+  CHECK(changed(12, 9));      // the key is longer than what is left of it
+  CHECK(changed(17, 4));      // flags of the index
+  CHECK(changed(20, 2));      // descending
+  CHECK(changed(24, 2));      // sum
+  CHECK(refused(4, "\x01\x01" "a\x01\x05\x01\x05\x80\x02"s, "tables"));   // a `per` of 256
+  CHECK(refused(7, "\x01\x00\x00\x00\x03\x00\x00\x01\x00"s, "scans and row shapes"));
+  CHECK(refused(7, "\x01\x00\x00\x00\x00\x03\x00\x01\x00"s, "scans and row shapes"));
+  CHECK(refused(7, "\x01\x00\x00\x00\x00\x00\x04\x01\x00"s, "scans and row shapes"));
+  CHECK(refused(7, "\x00\x01\x00\x03\x00"s, "scans and row shapes"));
+  CHECK(refused(8, "\x01\x00\x07"s, "functions"));
+  // former names: of states, tables, columns; dropped: states, tables, columns
+  CHECK(refused(11, "\x00\x00\x00\x00\x00\x00"s, "evolution"));               // says nothing
+  CHECK(refused(11, "\x01\x02\x01x\x00\x00\x00\x00\x00"s, "evolution"));       // of no state
+  CHECK(refused(11, "\x02\x01\x01x\x01\x01y\x00\x00\x00\x00\x00"s, "evolution"));   // twice of one
+  CHECK(refused(11, "\x02\x01\x01x\x00\x01y\x00\x00\x00\x00\x00"s, "evolution"));   // falling
+  CHECK(refused(11, "\x01\x01\x00\x00\x00\x00\x00\x00"s, "evolution"));        // a name that says nothing
+  CHECK(refused(11, "\x00\x01\x03\x01x\x00\x00\x00\x00"s, "evolution"));       // of no table
+  CHECK(refused(11, "\x00\x00\x01\x00\x04\x01x\x00\x00\x00"s, "evolution"));   // of no column
+  CHECK(refused(11, "\x00\x00\x01\x03\x00\x01x\x00\x00\x00"s, "evolution"));
+  CHECK(refused(11, "\x00\x00\x02\x01\x00\x01x\x00\x01\x01y\x00\x00\x00"s, "evolution"));
+  CHECK(refused(11, "\x00\x00\x00\x01\x00\x00\x00"s, "evolution"));
+  CHECK(refused(11, "\x00\x00\x00\x00\x00\x01\x03\x01x"s, "evolution"));
+  CHECK(refused(11, "\x00\x00\x00\x00\x00\x02\x01\x01x\x00\x01y"s, "evolution"));
+  CHECK(why(with_section(file, 11, "\x01\x01\x01x\x00\x00\x00\x00\x00"s)).empty());
+  CHECK(why(with_section(file, 11, std::nullopt)).empty());
+}
+
 TEST_CASE("a file cut anywhere, or with any byte changed, is refused") {
   const std::string file = *encode(everything().module);
   for (std::size_t n = 0; n < file.size(); ++n) CHECK(!load(file.substr(0, n)));
@@ -166,6 +298,9 @@ TEST_CASE("every section is well formed, used up, and written in its one form") 
 }
 
 TEST_CASE("a module in memory that no file could be is not written") {
+  Shop defaults;
+  defaults.module.tables[0].columns[1].first = Value::truth(true);
+  CHECK(defaults.refusal() == "module: table `item`: column `left`: its default is of another type");
   Assembler parameters = everything();
   parameters.module.functions[0].parameters = {Type::text};
   CHECK(parameters.refusal() == "module: fn twice: parameters are not its first registers");

@@ -121,6 +121,127 @@ Module documents(DocumentKind kind) {
   return m;
 }
 
+// Tables: rows made, replaced, changed and removed; what is kept about them; loops that stream and loops that take their
+// keys; views of all rows, of some, and of those that a condition keeps; a timer; a past.
+Module shop() {
+  Module m = named("shop");
+  m.version = 3;
+  m.texts = {"gone", "sku", "left"};
+  const auto optional = [](Slot one) {
+    one.optional = true;
+    return one;
+  };
+  Slot left = slot(Base::integer);
+  left.range = Range::in;
+  left.high = 1000;
+  Table item{"item", Size::max, 20, Size::none, 0, 0,
+             {{"sku", slot(Base::slug)}, {"left", left}, {"note", optional(slot(Base::text, 20))}, {"price", slot(Base::num), false, Value::number(1)},
+              {"ok", optional(slot(Base::boolean))}},
+             {0},
+             {{"by_price", {{3, true}, {1}}, false, true}, {"by_note", {{2}}, true}},
+             {{"worth", true, 3, {}}, {"stock", true, 1, {}}, {"alike", false, 0, {1}}}};
+  item.drops = {"weight"};
+  item.columns[3].was = "cost";
+  Table cart{"cart", Size::none, 0, Size::max, 3, 1,
+             {{"user", slot(Base::slug)}, {"line", slot(Base::integer), true}, {"sku", slot(Base::slug)}, {"n", slot(Base::u32), false, Value::number(1)}},
+             {0, 1}, {{"by_sku", {{2}, {3, true}}}}, {{"wanted", true, 3, {2}}}};
+  cart.was = "basket";
+  Table entry{"entry", Size::keep, 4, Size::none, 0, 0, {{"id", slot(Base::integer), true}, {"said", slot(Base::text, 30)}}, {0}};
+  Table last{"last", Size::none, 0, Size::keep, 2, 1, {{"who", slot(Base::slug)}, {"at", slot(Base::num)}, {"due", slot(Base::num)}}, {0, 1}, {{"by_due", {{2}}}}};
+  m.tables.push_back(std::move(item));
+  m.tables.push_back(std::move(cart));
+  m.tables.push_back(std::move(entry));
+  m.tables.push_back(std::move(last));
+  m.dropped_tables = {"old"};
+  m.dropped_states = {"total", "count"};
+  const Bound no = Bound::none, in = Bound::including, ex = Bound::excluding;
+  m.scans = {{0, 0, 0, no, no, false, true, 20},   // item
+             {0, 1, 0, in, ex, false, false, 5},   // item by by_price from, below
+             {1, 0, 1, no, no, true, false, 3},    // cart[user] desc
+             {0, 0, 0, no, no, false, true, 0},    // item, paged
+             {1, 1, 1, in, no, true, true, 0},     // cart by by_sku[sku] from desc, paged
+             {3, 1, 0, no, in, false, false, 10},  // last by by_due to
+             {2, 0, 0, ex, no, false, true, 4}};   // entry above
+  m.shapes = {{0, Writing::insert, {0, 1, 2}}, {0, Writing::put, {0, 1, 4}}, {0, Writing::update, {2, 3}},
+              {1, Writing::insert, {0, 2}}, {2, Writing::insert, {1}}, {3, Writing::put, {0, 1, 2}}};
+  m.inputs = {{"stock", InputKind::message, false, 0, 0, {{"sku", slot(Base::slug)}, {"left", slot(Base::integer)}, {"note", slot(Base::text, 20)}}},
+              {"replace", InputKind::message, false, 0, 0, {{"sku", slot(Base::slug)}, {"left", slot(Base::integer)}}},
+              {"add", InputKind::message, false, 0, 0, {{"user", slot(Base::slug)}, {"sku", slot(Base::slug)}}},
+              {"buy", InputKind::message, false, 0, 0, {{"user", slot(Base::slug)}}},
+              {"price", InputKind::message, false, 0, 0, {{"sku", slot(Base::slug)}, {"price", slot(Base::num)}}},
+              {"remove", InputKind::message, false, 0, 0, {{"sku", slot(Base::slug)}}},
+              {"sweep", InputKind::timer, false, 0, 60000, {}},
+              {"say", InputKind::text, false, 30, 0, {}}};
+  const RegisterType item_row{Type::row, 0}, cart_row{Type::row, 1}, last_row{Type::row, 3};
+  const unsigned cost = add(m, FunctionKind::function, "cost", {cart_row}, {T, item_row, N, N}, N,
+      {word(Op::col, 1, 0, 2), word(Op::row, 2, 1, 0), word_x(Op::absent, 0, 7), word(Op::col, 3, 2, 3), word(Op::col, 4, 0, 3),
+       word(Op::mul, 3, 3, 4), word(Op::ret, 3), word(Op::retabs)}, false);
+  m.functions[cost].partial = true;
+  const unsigned clear = add(m, FunctionKind::function, "clear", {T}, {{Type::cursor, 1}, cart_row}, Type::none,
+      {word(Op::open, 1, 0, 2), word(Op::next, 2, 1), word_x(Op::absent, 0, 5), word(Op::erase, 2), word_x(Op::loop, 0, 1), word(Op::ret, kNoRegister)}, true);
+  const auto handler = [&](std::uint32_t event, std::vector<RegisterType> registers, std::vector<Word> code) {
+    m.handlers.push_back({event, add(m, FunctionKind::handler, "", {}, std::move(registers), Type::none, std::move(code), true)});
+  };
+  handler(event_of(0), {T, N, B, T, item_row},
+          {word_x(Op::field, 0, 0), word_x(Op::field, 1, 1), word_x(Op::field, 3, 2), word(Op::builtin, 1, 1, 0), word(Op::eqt, 2, 0, 3),
+           word(Op::logical_not, 2, 2), word(Op::insert, kNoRegister, 0, 0), word(Op::row, 4, 0, 0), word(Op::replyr, 4)});
+  handler(event_of(1), {T, N, B, B}, {word_x(Op::field, 0, 0), word_x(Op::field, 1, 1), word(Op::boolean, 2, 1), word(Op::boolean, 3, 0),
+                                      word(Op::insert, kNoRegister, 0, 1), word(Op::done)});
+  handler(event_of(2), {T, T, N, item_row}, {word_x(Op::field, 0, 0), word_x(Op::field, 1, 1), word(Op::row, 3, 1, 0), word(Op::insert, 2, 0, 3), word(Op::replyv, 2)});
+  handler(event_of(3), {T, {Type::cursor, 1}, cart_row, T, item_row, N, N, N, N},
+          {word_x(Op::field, 0, 0), word_x(Op::integer, 8, 0), word(Op::open, 1, 0, 2), word(Op::next, 2, 1), word_x(Op::absent, 0, 16), word(Op::col, 3, 2, 2),
+           word(Op::row, 4, 3, 0), word(Op::col, 5, 4, 1), word(Op::col, 6, 2, 3), word(Op::sub, 5, 5, 6), word(Op::setcol, 4, 1, 5), word(Op::call, 7, 2, cost),
+           word_x(Op::absent, 0, 14), word(Op::add, 8, 8, 7), word(Op::erase, 2), word_x(Op::loop, 0, 3), word(Op::call, kNoRegister, 0, clear),
+           word(Op::jbeg), word_x(Op::jfld, 8, 2), word(Op::replyj)});
+  handler(event_of(4), {T, item_row, B, T, N, N, N},
+          {word_x(Op::field, 0, 0), word(Op::row, 1, 0, 0), word_x(Op::absent, 0, 13), word(Op::boolean, 2, 0), word_x(Op::textk, 3, 0), word_x(Op::field, 4, 1),
+           word(Op::update, 1, 2, 2), word(Op::rank, 5, 1, 0), word_x(Op::absent, 0, 11), word(Op::total, 6, 0, 0), word(Op::replyv, 5), word(Op::clrcol, 1, 2),
+           word(Op::replyr, 1), word_x(Op::textk, 3, 0), word(Op::fail, 3, 5)});
+  handler(event_of(5), {T, item_row}, {word_x(Op::field, 0, 0), word(Op::row, 1, 0, 0), word(Op::erase, 1), word(Op::replyr, 1)});
+  handler(event_of(6), {N, {Type::cursor, 3}, last_row, N, N, T},
+          {word_x(Op::now, 0, 0), word(Op::open, 1, 0, 5), word(Op::next, 2, 1), word_x(Op::absent, 0, 8), word(Op::col, 3, 2, 2), word(Op::add, 3, 3, 0),
+           word(Op::setcol, 2, 2, 3), word_x(Op::loop, 0, 2), word_x(Op::textk, 5, 1), word(Op::insert, 4, 5, 4), word(Op::done)});
+  handler(event_of(7), {T, N, N, N, T, N, N},
+          {word_x(Op::field, 0, 0), word(Op::insert, 1, 0, 4), word_x(Op::count, 2, 2), word(Op::add, 1, 1, 2), word_x(Op::textk, 4, 2), word(Op::move, 5, 1),
+           word_x(Op::now, 6, 0), word(Op::insert, kNoRegister, 4, 5), word(Op::gcount, 3, 4, 3), word(Op::add, 1, 1, 3), word(Op::replyv, 1)});
+  const auto view = [&](std::vector<RegisterType> parameters, std::vector<RegisterType> others, RegisterType result, std::vector<Word> code, bool partial = false) {
+    const unsigned f = add(m, FunctionKind::view, "", std::move(parameters), std::move(others), result.type, std::move(code), false);
+    m.functions[f].result = result;
+    m.functions[f].partial = partial;
+    return f;
+  };
+  // sum(i.left for i in item where i.price < 100), or of a dearer part
+  const unsigned worth = view({N, N}, {{Type::cursor, 0}, item_row, N, N}, N,
+      {word_x(Op::integer, 4, 0), word(Op::open, 2, 0, 1), word(Op::next, 3, 2), word_x(Op::absent, 0, 7), word(Op::col, 5, 3, 1), word(Op::add, 4, 4, 5),
+       word_x(Op::loop, 0, 2), word(Op::open, 2, 0, 0), word(Op::next, 3, 2), word_x(Op::absent, 0, 13), word(Op::col, 5, 3, 3), word(Op::add, 4, 4, 5),
+       word_x(Op::loop, 0, 8), word(Op::ret, 4)});
+  const unsigned alike = view({N}, {N}, N, {word(Op::total, 1, 0, 2), word(Op::ret, 1)});
+  const unsigned wanted = view({T}, {N, N}, N, {word(Op::total, 1, 0, 3), word(Op::gcount, 2, 0, 1), word(Op::add, 1, 1, 2), word(Op::ret, 1)});
+  const unsigned place = view({T}, {item_row, N}, N, {word(Op::row, 1, 0, 0), word_x(Op::absent, 0, 5), word(Op::rank, 2, 1, 0), word_x(Op::absent, 0, 5),
+                                                     word(Op::ret, 2), word(Op::retabs)}, true);
+  m.views = {{"worth", N, {{"low", slot(Base::num)}, {"high", slot(Base::num)}}, worth}, {"alike", N, {{"left", slot(Base::integer)}}, alike},
+             {"wanted", N, {{"who", slot(Base::slug)}}, wanted}, {"place", N, {{"sku", slot(Base::slug)}}, place}};
+  const auto rows = [&](const char* name, std::vector<Parameter> parameters, unsigned table, unsigned scan, bool where) {
+    std::vector<RegisterType> takes;
+    for (const Parameter& parameter : parameters) takes.push_back(type_of(parameter.slot.base));
+    const auto n = static_cast<unsigned>(takes.size());
+    View one{name, Type::cursor, parameters, view(takes, {{Type::cursor, table}}, {Type::cursor, table}, {word(Op::open, n, 0, scan), word(Op::ret, n)})};
+    takes.push_back({Type::row, table});
+    if (where) one.where = view(takes, {N, B}, B, {word(Op::col, n + 1, n, 1), word_x(Op::now, n + 1, 0), word(Op::eqn, n + 2, n + 1, n + 1), word(Op::ret, n + 2)});
+    takes.push_back(N);
+    one.cells.push_back({"at", view(takes, {}, N, {word(Op::ret, n + 1)})});
+    if (table == 0)
+      one.cells.push_back({"note", view(takes, {T}, T, {word(Op::col, n + 2, n, 2), word_x(Op::absent, 0, 3), word(Op::ret, n + 2), word(Op::retabs)}, true)});
+    m.views.push_back(std::move(one));
+  };
+  rows("items", {}, 0, 3, false);
+  rows("some", {}, 0, 0, true);
+  rows("between", {{"low", slot(Base::num)}, {"high", slot(Base::num)}}, 0, 1, false);
+  rows("wants", {{"sku", slot(Base::slug)}, {"n", slot(Base::u32)}}, 1, 4, false);
+  rows("said", {{"id", slot(Base::integer)}}, 2, 6, false);
+  return m;
+}
+
 // Every language function once, over the fields of one message.
 Module functions() {
   Module m = named("functions");
@@ -168,6 +289,7 @@ int main(int argc, char** argv) {
   seeds.emplace_back("records", documents(DocumentKind::json));
   seeds.emplace_back("functions", functions());
   seeds.emplace_back("empty", named("empty"));
+  seeds.emplace_back("shop", shop());
   for (const auto& [name, module] : seeds) {
     const auto file = encode(module);
     const std::string why = !file ? file.error() : !load(*file) ? load(*file).error() : std::string();

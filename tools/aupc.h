@@ -1,0 +1,29 @@
+// What the commands of aupc share: exit codes, files, and modules from their text.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vm/module.h"
+
+namespace sluice::tools {
+
+inline constexpr int kGood = 0, kErrors = 1, kUsage = 2;   // what aupc ends with
+
+// The whole file. Nothing: it cannot be read, which has been said on standard error.
+std::optional<std::string> read_file(const std::string& path);
+
+// Writes beside the file and renames, so that whoever reads it meanwhile never sees half of it. False: said on standard error.
+bool write_file(const std::string& path, const std::string& bytes);
+
+// Compiles; what is wrong goes to standard error, with an empty line between two messages. Null: there are errors.
+std::unique_ptr<vm::Module> compile_file(const std::string& path, const std::string& source);
+
+// A module from its text or its bytecode, proven either way. Null: `result` is what aupc ends with.
+std::unique_ptr<const vm::Module> load_module(const std::string& path, int& result);
+
+// aupc test MODULE FILE.calls...
+int test_calls(const std::string& module_path, const std::vector<std::string>& paths, bool update);
+
+}  // namespace sluice::tools
