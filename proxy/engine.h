@@ -143,6 +143,7 @@ struct EngineParts {
   Log* log = nullptr;                           // null: it says nothing
   // For tests of modules: stores read their clock here, in ms since 1970, and timers run only by run_timer().
   const std::atomic<std::uint64_t>* test_clock_ms = nullptr;
+  bool allow_destroy = false;                   // modules may drop what their stores have
 };
 std::unique_ptr<EngineControl> make_engine(const EngineParts& parts = {});     // proxy/engine/
 

@@ -59,7 +59,7 @@ class Burst final : private vm::Host {
   const Timers& timers() const { return timers_; }
 
   // There is something to commit.
-  bool changed() const { return changed_ > 0 || timers_.must_store(); }
+  bool changed() const { return changed_ > 0 || timers_.must_store(now_ms_); }
   std::uint64_t events_changed() const { return changed_; }
   std::uint64_t now_ms() const { return now_ms_; }
   std::uint64_t faults() const { return faults_; }

@@ -91,7 +91,7 @@ Result<void, std::string> Opening::look() {
   if (!read) return read.error();
   now_ = std::move(*read);
   plan_ = vm::plan_upgrade(*now_, *module_);
-  if (std::string why = plan_.why_not(spec_.allow_destroy); !why.empty()) return why;
+  if (std::string why = plan_.why_not(spec_.allow_destroy || core_->options.allow_destroy); !why.empty()) return why;
   if (vm::continues(*now_, plan_)) return {};
   return vm::check_upgrade(plan_, *module_, records);
 }
