@@ -29,7 +29,6 @@ void check_file(std::string_view file) {
   SLUICE_CHECK(again.has_value() && *again == file);
   SLUICE_CHECK(!disassemble(module).empty());
   explain("f", module);
-  SLUICE_CHECK(why_not_served(encode_catalog(module), module).empty());
   const Catalog catalog = first_catalog(module);
   const auto kept = decode_catalog(encode(catalog));
   SLUICE_CHECK(kept.has_value() && encode(*kept) == encode(catalog));
