@@ -17,7 +17,7 @@ sub said {
   my %want = (status => $status, error => $error, 'cache-control' => 'no-store', %more);
   $want{body} = $body if defined $body;
   my $name = "$method $target";
-  $name .= " $with->{headers}[0]" if $with->{headers};
+  $name .= " $with->{headers}[0]" if @{ $with->{headers} || [] };
   $name .= " body " . JSON::PP->new->allow_nonref->latin1->encode($with->{body}) if defined $with->{body};
   local $Test::Builder::Level = $Test::Builder::Level + 1;
   answer_is($answer, $name, %want);

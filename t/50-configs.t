@@ -68,6 +68,31 @@ my %does = (
     cmp_ok($on, '<', 90, 'and no more');
     answer_is($s->http(GET => '/other'), 'nothing else', status => 404, error => 'route');
   },
+  'short.lua' => sub {
+    my ($s) = @_;
+    my $code = $s->http(POST => '/inputs/shorten', body => 'https://example.org/a?b=1')->{body};
+    like($code, qr/\A[0-9A-Za-z]{4}\z/, 'a code');
+    answer_is($s->http(GET => "/s/$code"), 'a click', status => 302, location => 'https://example.org/a?b=1', body => '') for 1 .. 3;
+    answer_is($s->http(HEAD => "/s/$code"), 'a look', status => 302, location => 'https://example.org/a?b=1');
+    is(json($s->http(GET => '/views/links')->{body})->{items}[0]{clicks}, 3, 'clicks are counted, looks are not');
+    answer_is($s->http($_ => '/s/zzzz'), "$_ of no link", status => 404) for qw(GET HEAD);
+    answer_is($s->http(POST => '/inputs/shorten', body => 'ftp://x'), 'no web address', status => 422, body => 'not a web address');
+  },
+  'limited.lua' => sub {
+    my ($s) = @_;
+    my @ann = (headers => [ 'X-Client', 'ann' ]);
+    answer_is($s->http(GET => '/shop/views/items'), 'nobody', status => 401);
+    answer_is($s->http(POST => '/shop/inputs/stock?sku=tea&count=10&price=2.5', body => 'Tea', @ann), 'a request of the shop', status => 200, body => 'Tea');
+    answer_is($s->http(GET => '/shop/views/items?count=1', @ann), 'with its query', status => 200,
+      body => '{"rows":1,"from":0,"items":[{"sku":"tea","name":"Tea","left":10,"held":0}]}');
+    answer_is($s->http(GET => '/shop/views/nope', @ann), 'and its errors', status => 404, error => 'no_view');
+    my @late = grep { $_->{status} == 429 } map { $s->http(GET => '/shop/views/items', @ann) } 1 .. 20;
+    cmp_ok(scalar @late, '>=', 1, 'too many of one client at once');
+    like($late[0]{body}, qr/\Await \d+ ms\n\z/, 'are told how long to wait');
+    answer_is($s->http(GET => '/shop/views/items', headers => [ 'X-Client', 'bob' ]), 'others are not', status => 200);
+    answer_is($s->http(GET => '/shop/views/items', headers => [ 'X-Client', 'a b' ]), 'a name that is none', status => 400, error => 'query');
+    answer_is($s->http(GET => '/quota/views/hits'), 'the quota itself is not reached', status => 404, error => 'route');
+  },
   'bench/routes.lua' => sub {
     my ($s) = @_;
     answer_is($s->http(GET => '/hello'), 'hello', status => 200, body => "hello\n");

@@ -7,7 +7,7 @@ use File::Find qw(find);
 use Sluice;
 use Test::More;
 
-my %text = map { $_ => read_file(repo_path($_)) } qw(README.md lua/README.md proxy/README.md configs/README.md t/README.md tools/README.md);
+my %text = map { $_ => read_file(repo_path($_)) } qw(README.md lua/README.md proxy/README.md configs/README.md t/README.md tools/README.md vm/README.md);
 my $reference = $text{'lua/README.md'};
 
 # The names that a config sees: as they are registered, since objects keep their metatables to themselves.
@@ -75,10 +75,29 @@ subtest 'the README shows what works' => sub {
   is($n, 3, 'three requests');
   $s->stop;
   my $m = start_module($module);
-  is($m->http(POST => '/inputs/plus')->{status}, 200, 'the module too');
-  is($m->http(GET => '/views/hits')->{body}, '1', 'counts');
+  is($m->http(POST => '/inputs/stock?sku=tea&count=10')->{status}, 200, 'the module too');
+  is($m->http(POST => '/inputs/buy?sku=tea&qty=4')->{body}, '{"sku":"tea","left":6}', 'answers what it says');
+  answer_is($m->http(POST => '/inputs/buy?sku=tea&qty=7'), 'too much', status => 422, error => 'clamp');
+  answer_is($m->http(POST => '/inputs/buy?sku=pot&qty=1'), 'an unknown sku', status => 404, error => 'not_found');
   $m->stop;
 };
+subtest 'the first page of vm/README.md works as it is typed' => sub {
+  my $page = read_file(repo_path('vm/README.md'));
+  my ($module) = $page =~ /```aup\n(.*?)```/s;
+  my ($session) = $page =~ /```\n(\$ curl.*?)```/s;
+  my $s = start_module($module);
+  my ($port, $n) = ($s->port, 0);
+  for (split /^(?=\$ )/m, $session) {
+    my ($command, $want) = /\A\$ (curl [^\n]*)\n(.*)\z/s;
+    $command =~ s/localhost:8767/127.0.0.1:$port/;
+    (my $got = `$command -sS 2>&1`) =~ s/\n?\z/\n/;
+    is($got, $want, $command);
+    $n++;
+  }
+  cmp_ok($n, '>=', 5, 'some requests');
+  $s->stop;
+};
+
 subtest 'the examples of lua/README.md do what they say' => sub {
   my %modules = map { ("modules/$_.aup" => read_file(repo_path("configs/modules/$_.aup"))) } qw(quota blobs);
   my @examples = $reference =~ /```lua\n(.*?)```/sg;

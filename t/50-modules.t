@@ -34,11 +34,11 @@ sub transcript {
     my $place = basename($file) . ':' . ++$n;
     next if m{^\s*(?://|$)};
     if (/^\s+(\d{3})(?: ([a-z_]+))?(?: ETag "([^"]+)")?(?:\s+(.*))?$/) {
-      my $step = $steps[-1];
+      my ($step, $text) = ($steps[-1], $4);
       @$step{qw(status error etag)} = ($1, $2 // 'none', $3);
-      next unless defined $4;
-      $step->{json} = $4 =~ /^[\[{]/;
-      $step->{text} = $step->{json} ? $4 : decode($4, $place);
+      next unless defined $text;
+      $step->{json} = $text =~ /^[\[{]/;
+      $step->{text} = $step->{json} ? $text : decode($text, $place);
     } elsif (/^(?:\@(\d+) )?timer (\w+)$/) {
       push @steps, { place => $place, clock => $1, timer => $2, call => $_ };
     } elsif (/^(?:\@(\d+) )?([A-Z]+) (\S+)(.*)$/) {
@@ -101,7 +101,8 @@ sub play {
     if (defined $step->{timer}) { is($tell->("timer $store $step->{timer}"), 'ok', $name); next }
     my @headers = map { expand($_, \%captured) } @{ $step->{headers} };
     my $answer = $s->http($step->{method}, expand($step->{target}, \%captured), headers => \@headers,
-      (defined $step->{body} ? (body => expand($step->{body}, \%captured)) : ()));
+      # What may carry a body says how long it is, also when there is none.
+      $step->{method} =~ /^(?:POST|PUT)$/ || defined $step->{body} ? (body => expand($step->{body} // '', \%captured)) : ());
     my %want = (status => $step->{status}, error => $step->{error}, 'cache-control' => 'no-store',
       etag => defined $step->{etag} ? qq("$step->{etag}") : undef);
     # A failure without a text is answered with one line of the server's.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/aupc.h"
+#include "tools/aupc_fmt.h"
 #include "vm/disasm.h"
 #include "vm/explain.h"
 #include "vm/format.h"
@@ -84,12 +85,19 @@ int main(int argc, char** argv) {
   test_command->add_option("MODULE", path, "the module, FILE.aup or FILE.pmod")->required();
   test_command->add_option("CALLS", paths, "transcripts, FILE.calls: what is asked and what is answered")->required();
   test_command->add_flag("--update", update, "write what is answered into the transcripts");
+  CLI::App* fmt_command = app.add_subcommand("fmt", "lay modules out as they should be");
+  bool check_only = false;
+  fmt_command->add_option("FILE", paths, "modules, FILE.aup; - is standard input, laid out on standard output")->required();
+  fmt_command->add_flag("--check", check_only, "only say which files are laid out otherwise");
 
   const std::vector<CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_asked = [argv](const CLI::App* command) { return command->get_name() == argv[1]; };
   // By itself the library would say only that a command is required.
   if (argc > 1 && argv[1][0] != '-' && std::none_of(commands.begin(), commands.end(), is_asked)) {
-    std::cerr << "aupc: there is no command `" << argv[1] << "`; there are build, check, disasm, explain and test\n";
+    std::cerr << "aupc: there is no command `" << argv[1] << "`; there are ";
+    for (std::size_t i = 0; i < commands.size(); ++i)
+      std::cerr << (i == 0 ? "" : i + 1 == commands.size() ? " and " : ", ") << commands[i]->get_name();
+    std::cerr << '\n';
     return kUsage;
   }
   try {
@@ -104,5 +112,6 @@ int main(int argc, char** argv) {
   if (build_command->parsed()) return build(path, out_path);
   if (check_command->parsed()) return check(paths);
   if (test_command->parsed()) return test_calls(path, paths, update);
+  if (fmt_command->parsed()) return format_files(paths, check_only);
   return show(path, disasm_command->parsed());
 }

@@ -107,7 +107,7 @@ class Rebuild {
       case Kind::unique: right = value == e.value; break;
       case Kind::count:
         right = vm::take_varint(value, n) && n == e.count;
-        if (key[0] == kCountOfTable) right = right && next_is_right(value, e.greatest);
+        right = right && (key[0] == kCountOfTable ? next_is_right(value, e.greatest) : value.empty());
         break;
       case Kind::sum: {
         vm::ExactSum kept;

@@ -462,7 +462,8 @@ Result<Catalog, std::string> decode_catalog(std::string_view bytes) {
       Erase erase;
       erase.prefix = in.text();
       erase.parts = in.text();
-      if (erase.prefix.size() < 2) in.bad();   // never what is not some table's or state's own
+      // Never what is not some state's or table's own.
+      if (erase.prefix.size() < 2 || std::string_view("\x02\x10\x11\x12\x13\x14").find(erase.prefix.front()) == std::string_view::npos) in.bad();
       catalog.erases.push_back(std::move(erase));
     }
     if (take_flag(in)) {

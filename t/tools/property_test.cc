@@ -17,7 +17,7 @@ namespace {
 
 // Costs by the byte come on top of the static bound: at most so much for texts as long as those that are sent here.
 constexpr std::uint64_t kBytesFuel = 5'000;
-constexpr int kDerivedEvery = 100;
+constexpr int kDerivedEvery = 50;
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -103,18 +103,19 @@ Ran run(const std::filesystem::path& path, int rounds, std::uint64_t seed) {
 
 int rounds() {
   const char* asked = std::getenv("SLUICE_PROPERTY_ROUNDS");
-  return asked != nullptr ? std::max(1, std::atoi(asked)) : 2000;
+  return asked != nullptr ? std::max(1, std::atoi(asked)) : 300;
 }
 
 TEST_CASE("a failed request leaves the whole store as it was, what is derived equals a rebuild, fuel stays in its bound") {
   for (const std::filesystem::path& path : modules()) {
-    const Ran ran = run(path, rounds(), 1);
+    std::set<std::string> succeeded;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) succeeded.merge(run(path, rounds(), seed).succeeded);
     // Whatever is asked is asked in earnest: everything that the module has succeeds at times.
     const std::unique_ptr<const vm::Module> module = module_of(read(path));
     for (const vm::Input& in : module->inputs)
-      CHECK_MESSAGE(ran.succeeded.count("on " + in.name) == 1, path.filename().string() << ": " << in.name << " never succeeds");
+      CHECK_MESSAGE(succeeded.count("on " + in.name) == 1, path.filename().string() << ": " << in.name << " never succeeds");
     for (const vm::View& v : module->views)
-      CHECK_MESSAGE(ran.succeeded.count("view " + v.name) == 1, path.filename().string() << ": " << v.name << " never succeeds");
+      CHECK_MESSAGE(succeeded.count("view " + v.name) == 1, path.filename().string() << ": " << v.name << " never succeeds");
   }
 }
 

@@ -8,7 +8,7 @@
 namespace sluice::tools {
 namespace {
 
-constexpr std::size_t kGiven = 64;
+constexpr std::size_t kRemembered = 64;
 constexpr std::string_view kNames[] = {"a", "b", "c", "d", "e", "f"};
 constexpr double kNumbers[] = {0, 1, 2, 3, 5, 7, 99, 100, 1000, 4294967295.0, 9007199254740992.0, -1, 0.5, 1e15, 1e300, 1e-7};
 
@@ -40,6 +40,11 @@ RandomRequests::RandomRequests(const vm::Module& module, const std::vector<Step>
   }
 }
 
+void RandomRequests::remember(std::vector<std::string>& list, std::string value) {
+  if (list.size() < kRemembered) list.push_back(std::move(value));
+  else list[random_.below(kRemembered)] = std::move(value);
+}
+
 void RandomRequests::learn_query(std::string_view target) {
   std::size_t at = target.find('?');
   while (at < target.size()) {
@@ -48,7 +53,7 @@ void RandomRequests::learn_query(std::string_view target) {
     const std::size_t equals = pair.find('=');
     if (equals != std::string_view::npos && pair.find('$') == std::string_view::npos &&
         pair.find('%') == std::string_view::npos)
-      values_[std::string(pair.substr(0, equals))].emplace_back(pair.substr(equals + 1));
+      remember(values_[std::string(pair.substr(0, equals))], std::string(pair.substr(equals + 1)));
     at += 1 + pair.size();
   }
 }
@@ -164,7 +169,7 @@ Request RandomRequests::object() {
 }
 
 Request RandomRequests::next() {
-  if (random_.one_in(8)) clock_ms_ += kSteps[random_.below(std::size(kSteps))];
+  if (random_.one_in(12)) clock_ms_ += kSteps[random_.below(std::size(kSteps))];
   Request out;
   if (module_.serves_objects() && (module_.views.empty() || random_.one_in(2))) {
     out = object();
@@ -183,9 +188,9 @@ void RandomRequests::learn(const Request& request, const Answer& answer) {
     if (answer.revision != 0) revisions_[key] = answer.revision;
     else if (answer.status == 404 || answer.status == 204) revisions_.erase(key);
   }
-  if (answer.status != 200 || !vm::is_slug(answer.body)) return;
-  if (given_.size() < kGiven) given_.push_back(answer.body);
-  else given_[random_.below(kGiven)] = answer.body;
+  if (answer.status != 200) return;
+  if (request.method == "POST") learn_query(request.target);
+  if (vm::is_slug(answer.body)) remember(given_, answer.body);
 }
 
 }  // namespace sluice::tools

@@ -51,6 +51,7 @@ class RandomRequests {
 
  private:
   void learn_query(std::string_view target);
+  void remember(std::vector<std::string>& list, std::string value);
   std::string value(std::string_view name, const vm::Slot& slot);
   std::string number(const vm::Slot& slot);
   void add_query(Request& request, std::string_view name, const vm::Slot& slot, char& separator);

@@ -111,7 +111,7 @@ struct TestStore {
     if (!ran) return ran.error();
     // What an engine does with its next commit.
     records.put(kCatalogKey, encode(*ran));
-    REQUIRE(records.commit());
+    if (auto stored = records.commit(); !stored) return stored.error();
     return serve(std::move(next), *ran);
   }
   std::string serve(std::unique_ptr<const Module> next, const Catalog& with) {
