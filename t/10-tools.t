@@ -55,7 +55,7 @@ subtest 'quickstart serves until it is told to end' => sub {
 };
 
 subtest 'load measures each question' => sub {
-  my @all = qw(view document hello views4 inputs4 put1k);
+  my @all = qw(view document hello views4 inputs4 put1k hotrow page1k page1m far1m rank1k rank1m);
   local $ENV{SLUICE_TEST_TIMEOUT} = 120;
   my ($code, $out, $err) = Sluice::run_command(repo_path('tools/load'), '--quick');
   is($code, 0, 'it runs') or diag($err);

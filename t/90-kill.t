@@ -1,9 +1,10 @@
 # kill -9 at any moment loses no answered event and leaves none by half.
 #
-# Sixteen clients each send one request at a time: half of them count up a state, half of them edit documents (a
-# few bytes to 100 KiB) or delete them. The server is killed in the middle, started again, and asked for everything:
-# each answer must be there, and what was not answered must be there whole or not at all. One state counts every edit
-# in the same event that makes it, so the sum of all revisions must be that state.
+# Twenty-four clients each send one request at a time: a third of them count up a state, a third edit documents (a few
+# bytes to 100 KiB) or delete them, a third write rows of a table or delete them. The server is killed in the middle,
+# started again, and asked for everything: each answer must be there, and what was not answered must be there whole or
+# not at all. One state counts every edit in the same event that makes it, so the sum of all revisions must be that
+# state. The table's index, its total and its counts must be what its rows give.
 # SLUICE_KILL_ROUNDS (10) rounds; SLUICE_SEED repeats the choices of a run.
 use strict;
 use warnings;
@@ -22,18 +23,32 @@ my $MODULE = <<'AUP';
 // Counts each edit in the event that makes it.
 module pair 1
 state edits: num
-state total: num
+state added: num
 documents bytes max 1MiB
 message add { n: u32 }
 message show keyed { }
 message edit keyed { body: bytes max 1MiB }
 message remove keyed { }
-on add { total += n  reply total }
+table line max 300 per who {
+  who: slug, n: u32, size: int in 0..1000
+  key (who, n)
+  index by_size (size desc, who, n)
+  total sizes sum(size) by who
+}
+message write { who: slug, n: u32, size: u32 }
+message erase { who: slug, n: u32 }
+on write { put line { who, n, size } }
+on erase { delete line[who, n] }
+view lines(who: slug) = for l in line[who] { l.n, l.size }
+view by_size = for l in line by by_size { l.size, l.who, l.n }
+view sizes(who: slug): num = total(line.sizes, who)
+view count(who: slug): num = count(line[who])
+on add { added += n  reply added }
 on show { reply doc }
 on edit { doc = body  edits += 1 }
 on remove { delete doc  edits += 1 }
 view edits: num = edits
-view total: num = total
+view total: num = added
 AUP
 
 my $BLOCK = join '', map { chr 33 + int rand 90 } 1 .. 200_000;
@@ -42,7 +57,8 @@ my @wrong;
 sub wrong { push @wrong, $_[0]; diag $_[0] if @wrong <= 20 }
 
 # A client: what it last heard (rev, body; body undef: deleted), and what it waits for.
-my @clients = map { { kind => $_ % 2 ? 'edit' : 'add', key => "k$_", rev => 0, body => undef, pending => undef } } 0 .. 15;
+# Of rows: which it has (n => size).
+my @clients = map { { kind => (qw(add edit row))[ $_ % 3 ], key => "k$_", rev => 0, body => undef, rows => {}, pending => undef } } 0 .. 23;
 my ($total, $answered_adds) = (0, 0);
 my $answers = 0;
 
@@ -51,6 +67,12 @@ sub next_request {
   if ($c->{kind} eq 'add') {
     $c->{pending} = { add => 1 };
     return Sluice::Client::request(POST => '/inputs/add?n=1', body => '');
+  }
+  if ($c->{kind} eq 'row') {
+    my $n = int rand 250;
+    my ($name, $size) = exists $c->{rows}{$n} && rand() < 0.3 ? ('erase') : ('write', int rand 1000);
+    $c->{pending} = { row => $n, size => $size };
+    return Sluice::Client::request(POST => "/inputs/$name?who=$c->{key}&n=$n" . (defined $size ? "&size=$size" : ''), body => '');
   }
   if (defined $c->{body} && rand() < 0.05) {
     $c->{pending} = { rev => $c->{rev} + 1, body => undef };
@@ -73,10 +95,50 @@ sub take_answer {
     $answered_adds++;
     return;
   }
+  if (defined $p->{row}) {
+    return wrong("a row answered $answer->{status}: $answer->{body}") if $answer->{status} != 200;
+    return apply_row($c->{rows}, $p);
+  }
   my $want = defined $p->{body} ? 200 : 204;
   return wrong("$c->{key}: answered $answer->{status}, not $want: $answer->{body}") if $answer->{status} != $want;
   wrong("$c->{key}: revision $answer->{headers}{etag}, not $p->{rev}") if defined $p->{body} && $answer->{headers}{etag} ne "\"$p->{rev}\"";
   @$c{qw(rev body)} = @$p{qw(rev body)};
+}
+
+sub apply_row {
+  my ($rows, $p) = @_;
+  if (defined $p->{size}) { $rows->{ $p->{row} } = $p->{size} } else { delete $rows->{ $p->{row} } }
+}
+
+# Each client's rows are those it heard of, perhaps with the open request's; and what is derived is what they give.
+sub check_rows {
+  my ($s, $round) = @_;
+  my @all;
+  for my $c (grep { $_->{kind} eq 'row' } @clients) {
+    my $page = json($s->http(GET => "/views/lines?who=$c->{key}")->{body});
+    my $has = join ' ', map { "$_->{n}=$_->{size}" } @{ $page->{items} };
+    my $text = sub { join ' ', map { "$_=$_[0]{$_}" } sort { $a <=> $b } keys %{ $_[0] } };
+    my %next = %{ $c->{rows} };
+    apply_row(\%next, $c->{pending}) if $c->{pending};
+    if ($has eq $text->(\%next)) { $c->{rows} = \%next }
+    elsif ($has ne $text->($c->{rows})) { wrong("round $round: $c->{key} has the rows $has, not " . $text->($c->{rows})) }
+    push @all, map { [ $_->{size}, $c->{key}, $_->{n} ] } @{ $page->{items} };
+    my $sum = 0;
+    $sum += $_->{size} for @{ $page->{items} };
+    my $kept = $s->http(GET => "/views/sizes?who=$c->{key}")->{body};
+    wrong("round $round: the total of $c->{key} is $kept, its rows give $sum") if $kept ne $sum;
+    my $count = $s->http(GET => "/views/count?who=$c->{key}")->{body};
+    wrong("round $round: $count rows of $c->{key} are counted, there are " . @{ $page->{items} }) if $count != @{ $page->{items} };
+  }
+  my $expected = join ' ', map { "$_->[0]/$_->[1]/$_->[2]" } sort { $b->[0] <=> $a->[0] || $a->[1] cmp $b->[1] || $a->[2] <=> $b->[2] } @all;
+  my @indexed;
+  while (1) {
+    my $page = json($s->http(GET => '/views/by_size?from=' . @indexed)->{body});
+    wrong("round $round: $page->{rows} rows are in the index, there are " . @all) if $page->{rows} != @all;
+    last unless @{ $page->{items} };
+    push @indexed, map { "$_->{size}/$_->{who}/$_->{n}" } @{ $page->{items} };
+  }
+  wrong("round $round: the index is not what the rows give") if "@indexed" ne $expected;
 }
 
 # Is a whole answer there? Then takes it.
@@ -141,6 +203,7 @@ for my $round (1 .. $ROUNDS) {
     }
     $sum += $c->{rev};
   }
+  check_rows($s, $round);
   my $edits = $s->http(GET => '/views/edits')->{body};
   wrong("round $round: $edits edits were counted, the revisions say $sum") if $edits != $sum;
   delete $_->{pending} for @clients;

@@ -1,4 +1,4 @@
--- What tools/load measures. Four stores of counters, one of documents, one route for each question.
+-- What tools/load measures. Four stores of counters, one of documents, four of tables, one route for each question.
 settings { listen = "127.0.0.1:8767" }
 
 stores {
@@ -7,6 +7,10 @@ stores {
   c = { module = "../modules/tally.aup", path = "data/c" },
   d = { module = "../modules/tally.aup", path = "data/d" },
   blobs = { module = "../modules/blobs.aup", path = "data/blobs" },
+  hot = { module = "tables.aup", path = "data/hot" },
+  few = { module = "tables.aup", path = "data/few" },
+  many = { module = "tables.aup", path = "data/many" },
+  big = { module = "tables.aup", path = "data/big" },
 }
 
 local four = { a = "a", b = "b", c = "c", d = "d" }

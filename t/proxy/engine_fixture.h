@@ -50,11 +50,13 @@ struct World {
   std::atomic<store::Faults::Commit> commit{store::Faults::Commit::none};
   std::atomic<bool> hold{false};                         // commits wait while it is set
   std::atomic<int> commits{0};
+  bool timers = true;                                    // run by themselves
 
   EngineOptions options() {
     EngineOptions o;
     o.context = this;
     o.wall_ms = [](void* w) { return static_cast<World*>(w)->wall_ms.load(); };
+    o.timers = timers;
     o.store.map_bytes = std::uint64_t{1} << 32;          // what a thread sanitizer has room for
     o.store.grow_bytes = std::uint64_t{1} << 20;
     o.store.any_filesystem = true;
@@ -62,6 +64,7 @@ struct World {
     o.store.faults.before_commit = [](void* context) {
       auto* w = static_cast<World*>(context);
       w->commits.fetch_add(1);
+      w->commits.notify_all();
       w->hold.wait(true);
       return w->before_commit.load();
     };

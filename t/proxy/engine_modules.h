@@ -101,4 +101,40 @@ on remove {
 }
 )";
 
+inline constexpr const char* kStock = R"(module shop 1
+table item max 100_000 {
+  sku: slug
+  left: int in 0..1000
+  key sku
+  index scarce (left, sku) ranked
+}
+table bought max 50 per user {
+  user: u32
+  sku: slug
+  n: int
+  key (user, sku)
+  total taken sum(n)
+}
+message stock { sku: slug, left: u32 }
+message buy { sku: slug, n: u32 }
+message take { user: u32, sku: slug, n: u32 }
+on stock { put item { sku, left } }
+on buy { item[sku].left -= n  reply { sku, left: item[sku].left } }
+on take {
+  insert bought { user, sku, n }
+  item[sku].left -= n
+}
+view items = for i in item { i.sku, i.left }
+view scarce = for i in item by scarce below 3 limit 100 { i.sku, i.left }
+view ranked = for i in item by scarce { place: row, i.left }
+view bought(user: u32) = for b in bought[user] { b.sku, b.n }
+view near(sku: slug) = for i in item from item[sku].sku limit 1 { i.sku }
+view left(sku: slug): num = item[sku].left
+view taken: num = total(bought.taken)
+view place(sku: slug): num = rank(item[sku] by scarce)
+view next: num = seq
+fn slow(a: num): num = sum(i.left for i in item limit 100) + a
+view heavy = for i in item { i.sku, slow: slow(i.left) }
+)";
+
 }  // namespace sluice::proxy

@@ -1,4 +1,4 @@
-// A store in memory for tests of modules: states, one document, and undo by copying.
+// A store in memory for tests of modules: states, one document, tables, and undo by copying.
 #pragma once
 #include <map>
 #include <memory>
@@ -9,13 +9,17 @@
 
 #include "vm/base/check.h"
 #include "vm/machine.h"
+#include "vm/memory_records.h"
+#include "vm/orders.h"
+#include "vm/tables.h"
 
 namespace sluice::vm {
 
 class MemoryHost : public Host {
  public:
   // First values of the module's states.
-  explicit MemoryHost(const Module& module) {
+  explicit MemoryHost(const Module& module)
+      : tables_(module.tables.empty() ? nullptr : std::make_unique<Tables>(module, first_layout(module))) {
     for (std::size_t i = 0; i < module.states.size(); ++i)
       if (module.states[i].first) MemoryHost::set_state(static_cast<std::uint16_t>(i), *module.states[i].first);
   }
@@ -57,14 +61,25 @@ class MemoryHost : public Host {
     kept_.document->replace(static_cast<std::size_t>(at), static_cast<std::size_t>(remove), insert);
   }
   std::string_view seed() override { return seed_bytes; }
+  const Tables* tables() override { return tables_.get(); }
+  Records* records() override { return &records_; }
+  Orders* orders() override { return has_orders ? &orders_ : nullptr; }
 
   // An event with undo: what it wrote stays only when it did not fail.
   template <class Run>
   Outcome event(Run run) {
     lent_.clear();
     Contents before = kept_;
+    orders_.begin_event();
     const Outcome outcome = run();
-    if (outcome.fault != Fault::none) kept_ = std::move(before);
+    if (outcome.fault != Fault::none) {
+      kept_ = std::move(before);
+      records_.undo_event();
+      orders_.undo_event();
+    } else {
+      records_.keep_event();
+      orders_.keep_event();
+    }
     return outcome;
   }
 
@@ -83,6 +98,8 @@ class MemoryHost : public Host {
   std::uint64_t revision = 0;
   std::string seed_bytes = std::string(32, '\x07');
   int documents_read = 0;
+  bool has_orders = true;
+  const MemoryRecords& stored() const { return records_; }
 
  private:
   using Text = std::shared_ptr<const std::string>;
@@ -100,6 +117,9 @@ class MemoryHost : public Host {
     return *text;
   }
 
+  std::unique_ptr<const Tables> tables_;
+  MemoryRecords records_;
+  Orders orders_;
   Contents kept_;
   std::vector<Text> lent_;   // what a register may hold until the event ends, whatever is written meanwhile
 };

@@ -77,8 +77,39 @@ class ModulePlayer {
   std::string view(std::string_view name, const Query& query = {}) {
     const View* v = module_->find_view(name);
     REQUIRE(v != nullptr);
+    return look(*v, query, [&](const Event& event) {
+      const Outcome o = machine_.view(*module_, *v, event, *host_);
+      return o.elsewhere ? "elsewhere" : o.fault == Fault::none ? std::string(o.reply.text) : "no_value";
+    });
+  }
+  // A page of a table view; the fault of its rows.
+  std::string page(std::string_view name, const Query& query = {}, std::uint64_t from = 0, std::uint64_t count = 1000) {
+    const View* v = module_->find_view(name);
+    REQUIRE(v != nullptr);
+    return look(*v, query, [&](const Event& event) {
+      last_ = machine_.page(*module_, *v, event, *host_, from, count);
+      if (last_.elsewhere) return std::string("elsewhere");
+      if (last_.fault != Fault::none) return std::string(vm::name(last_.fault));
+      CHECK(last_.reply.type == ContentType::json);
+      return std::string(last_.reply.text);
+    });
+  }
+  // A timer's turn.
+  std::string tick(std::string_view name) { return run(*module_->find_handler(event_of(number(name))), {}); }
+
+  const Module& module() const { return *module_; }
+  MemoryHost& host() { return *host_; }
+  const Outcome& last() const { return last_; }
+
+  double now = 0;
+  double seq = 1;
+  std::uint64_t fuel = kFuel;
+
+ private:
+  template <class Look>
+  std::string look(const View& v, const Query& query, Look see) {
     std::vector<Value> parameters;
-    for (const Parameter& p : v->parameters) {
+    for (const Parameter& p : v.parameters) {
       const auto given = query.find(p.name);
       if (given == query.end()) return "missing_field";
       const std::optional<Value> read = read_slot(p.slot, given->second);
@@ -89,18 +120,10 @@ class ModulePlayer {
     event.fields = parameters;
     event.now_ms = now;
     event.seq = seq;
-    const Outcome o = machine_.view(*module_, *v, event, *host_);
-    return o.fault == Fault::none ? std::string(o.reply.text) : "no_value";
+    event.fuel = fuel;
+    return see(event);
   }
 
-  const Module& module() const { return *module_; }
-  MemoryHost& host() { return *host_; }
-  const Outcome& last() const { return last_; }
-
-  double now = 0;
-  double seq = 1;
-
- private:
   std::uint32_t number(std::string_view name) const {
     const Input* input = module_->find_input(name);
     REQUIRE(input != nullptr);
@@ -112,6 +135,7 @@ class ModulePlayer {
     event.fields = fields;
     event.now_ms = now;
     event.seq = seq;
+    event.fuel = fuel;
     last_ = host_->event([&] { return machine_.handle(*module_, handler, event, *host_); });
     // Bytes are charged beside the bound, so only what is far below the budget can be compared with it.
     CHECK(last_.fuel_used <= module_->facts[handler.function].fuel + 10'000);

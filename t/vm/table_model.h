@@ -12,14 +12,14 @@
 namespace sluice::vm {
 
 // A value that owns its text.
-struct Cell {
+struct ModelValue {
   Type type = Type::none;
   double num = 0;                   // a bool: 0 or 1
   std::string text;
-  bool operator==(const Cell&) const = default;
+  bool operator==(const ModelValue&) const = default;
 
-  static Cell of(const Value& value) {
-    Cell cell;
+  static ModelValue of(const Value& value) {
+    ModelValue cell;
     cell.type = value.type;
     if (value.type == Type::num) cell.num = value.num;
     if (value.type == Type::boolean) cell.num = value.boolean ? 1 : 0;
@@ -32,31 +32,31 @@ struct Cell {
     if (type == Type::boolean) return Value::truth(num != 0);
     return type == Type::text ? Value::span(text) : Value();
   }
-  int compare(const Cell& other) const {
+  int compare(const ModelValue& other) const {
     if (type == Type::text) return text.compare(other.text);
     return num < other.num ? -1 : num > other.num ? 1 : 0;
   }
 };
-using Cells = std::vector<Cell>;
+using ModelRow = std::vector<ModelValue>;
 
 class TableModel {
  public:
   explicit TableModel(const Table& table) : table_(table) {}
 
   // In the order of the key, or of an index; rows that are not in the index left out.
-  std::vector<Cells> in_order(unsigned order) const {
-    std::vector<Cells> out;
-    for (const Cells& row : rows)
+  std::vector<ModelRow> in_order(unsigned order) const {
+    std::vector<ModelRow> out;
+    for (const ModelRow& row : rows)
       if (is_in(row, order)) out.push_back(row);
-    std::sort(out.begin(), out.end(), [&](const Cells& a, const Cells& b) { return compare(a, b, order) < 0; });
+    std::sort(out.begin(), out.end(), [&](const ModelRow& a, const ModelRow& b) { return compare(a, b, order) < 0; });
     return out;
   }
-  bool is_in(const Cells& row, unsigned order) const {
+  bool is_in(const ModelRow& row, unsigned order) const {
     for (std::size_t i = 0; i < order_size(table_, order); ++i)
       if (row[order_part(table_, order, i).column].type == Type::none) return false;
     return true;
   }
-  int compare(const Cells& a, const Cells& b, unsigned order) const {
+  int compare(const ModelRow& a, const ModelRow& b, unsigned order) const {
     for (std::size_t i = 0; i < order_size(table_, order); ++i) {
       const KeyPart part = order_part(table_, order, i);
       const int sign = a[part.column].compare(b[part.column]);
@@ -64,19 +64,19 @@ class TableModel {
     }
     return order == 0 ? 0 : compare(a, b, 0);
   }
-  std::size_t find(const Cells& row) const {
+  std::size_t find(const ModelRow& row) const {
     std::size_t i = 0;
     while (i < rows.size() && compare(rows[i], row, 0) != 0) ++i;
     return i;
   }
-  bool same_group(const Cells& a, const Cells& b) const {
+  bool same_group(const ModelRow& a, const ModelRow& b) const {
     for (std::size_t i = 0; i < table_.per; ++i)
       if (a[table_.key[i]] != b[table_.key[i]]) return false;
     return true;
   }
 
   // What would be the fault of a unique index.
-  bool is_taken(const Cells& row, std::size_t but) const {
+  bool is_taken(const ModelRow& row, std::size_t but) const {
     for (unsigned o = 1; o <= table_.indexes.size(); ++o) {
       if (!table_.indexes[o - 1].unique || !is_in(row, o)) continue;
       for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -88,7 +88,7 @@ class TableModel {
     }
     return false;
   }
-  Fault insert(Cells row, bool replace) {
+  Fault insert(ModelRow row, bool replace) {
     const std::size_t at = find(row);
     if (at != rows.size()) {
       if (!replace || is_taken(row, at)) return Fault::exists;
@@ -106,13 +106,13 @@ class TableModel {
     rows.push_back(std::move(row));
     return Fault::none;
   }
-  Fault update(std::size_t at, Cells row) {
+  Fault update(std::size_t at, ModelRow row) {
     if (is_taken(row, at)) return Fault::exists;
     rows[at] = std::move(row);
     return Fault::none;
   }
 
-  std::vector<Cells> rows;
+  std::vector<ModelRow> rows;
 
  private:
   Fault make_room(Size size, std::size_t most, const std::vector<std::size_t>& among) {

@@ -84,8 +84,8 @@ Table random_table(Random& random, std::string name) {
   return table;
 }
 
-Cell random_cell(Random& random, const Slot& slot) {
-  Cell cell;
+ModelValue random_cell(Random& random, const Slot& slot) {
+  ModelValue cell;
   if (slot.optional && chance(random, 4)) return cell;
   cell.type = type_of(slot.base);
   switch (slot.base) {
@@ -135,12 +135,12 @@ struct Bench {
     REQUIRE(records.contents() == before);
   }
 
-  Cells cells_of(const Row& row) const {
-    Cells out;
-    for (std::size_t c = 0; c < table().columns.size(); ++c) out.push_back(Cell::of(row.columns[c]));
+  ModelRow cells_of(const Row& row) const {
+    ModelRow out;
+    for (std::size_t c = 0; c < table().columns.size(); ++c) out.push_back(ModelValue::of(row.columns[c]));
     return out;
   }
-  std::string_view key_of(const Cells& row) {
+  std::string_view key_of(const ModelRow& row) {
     std::vector<Value> key;
     for (const std::uint8_t c : table().key) key.push_back(row[c].value());
     std::string_view out;
@@ -197,12 +197,12 @@ struct Bench {
   }
 
   // The rows that a scan goes over.
-  std::vector<Cells> scanned(const Scan& scan, const std::vector<Value>& window) {
+  std::vector<ModelRow> scanned(const Scan& scan, const std::vector<Value>& window) {
     KeyRange range;
     REQUIRE(tables->range(use, scan, window.data(), range) == Fault::none);
     std::vector<Entry> entries(1000);
     entries.resize(records.scan(range, entries));
-    std::vector<Cells> out;
+    std::vector<ModelRow> out;
     for (const Entry& entry : entries) {
       Row row;
       REQUIRE(tables->read(use, 0, tables->row_of(use, scan, entry), row));
@@ -219,14 +219,14 @@ struct Bench {
   std::unique_ptr<Tables> tables;
   std::unique_ptr<TableModel> model;
   MemoryRecords::Map before;
-  std::vector<Cells> rows_before;
+  std::vector<ModelRow> rows_before;
 };
 
 // One random write, to the tables and the model alike. Returns its fault.
 Fault random_write(Random& random, Bench& bench) {
   const Table& table = bench.table();
   TableModel& model = *bench.model;
-  const auto values_of = [](const Cells& row, const std::vector<std::uint8_t>& columns) {
+  const auto values_of = [](const ModelRow& row, const std::vector<std::uint8_t>& columns) {
     std::vector<Value> out;
     for (const std::uint8_t c : columns) out.push_back(row[c].value());
     return out;
@@ -235,7 +235,7 @@ Fault random_write(Random& random, Bench& bench) {
   const std::size_t at = has_row ? below(random, static_cast<unsigned>(model.rows.size())) : 0;
   const unsigned what = below(random, 10);
   if (what < 5 || !has_row) {
-    Cells row;
+    ModelRow row;
     std::vector<std::uint8_t> given;
     std::uint8_t automatic = 255;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -254,7 +254,7 @@ Fault random_write(Random& random, Bench& bench) {
     return fault;
   }
   if (what < 8) {
-    Cells row = model.rows[at];
+    ModelRow row = model.rows[at];
     const std::string_view key = bench.key_of(row);
     std::vector<std::uint8_t> changed;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -287,7 +287,7 @@ void compare_reading(Random& random, Bench& bench) {
     scan.high = static_cast<Bound>(below(random, 3));
   }
   scan.descending = chance(random, 2);
-  Cells given;
+  ModelRow given;
   for (std::size_t i = 0; i < size; ++i) {
     Slot slot = table.columns[order_part(table, scan.order, i).column].slot;
     slot.optional = false;
@@ -296,7 +296,7 @@ void compare_reading(Random& random, Bench& bench) {
     if (i == scan.prefix && type_of(slot.base) == Type::text && chance(random, 2))
       given.back().text += chance(random, 2) ? std::string("\0x", 2) : std::string(80, 'b');
   }
-  Cell low, high;
+  ModelValue low, high;
   std::vector<Value> window;
   for (std::size_t i = 0; i < scan.prefix; ++i) window.push_back(given[i].value());
   if (scan.low != Bound::none) {
@@ -309,8 +309,8 @@ void compare_reading(Random& random, Bench& bench) {
     high = chance(random, 2) ? random_cell(random, slot) : given[scan.prefix];
     window.push_back(high.value());
   }
-  std::vector<Cells> expected;
-  for (const Cells& row : model.in_order(scan.order)) {
+  std::vector<ModelRow> expected;
+  for (const ModelRow& row : model.in_order(scan.order)) {
     bool inside = true;
     for (std::size_t i = 0; i < scan.prefix; ++i)
       inside = inside && row[order_part(table, scan.order, i).column].compare(given[i]) == 0;
@@ -328,7 +328,7 @@ void compare_reading(Random& random, Bench& bench) {
   CHECK(bench.scanned(scan, window) == expected);
 
   if (model.rows.empty()) return;
-  const Cells& row = model.rows[below(random, static_cast<unsigned>(model.rows.size()))];
+  const ModelRow& row = model.rows[below(random, static_cast<unsigned>(model.rows.size()))];
   const std::string_view key = bench.key_of(row);
   Row read;
   REQUIRE(bench.tables->read(bench.use, 0, key, read));
@@ -336,7 +336,7 @@ void compare_reading(Random& random, Bench& bench) {
   for (std::uint32_t c = 0; c < table.columns.size(); ++c) {
     Value value;
     REQUIRE(bench.tables->column(bench.use, 0, key, c, value));
-    CHECK(Cell::of(value) == row[c]);
+    CHECK(ModelValue::of(value) == row[c]);
   }
   for (std::uint32_t i = 0; i < table.indexes.size(); ++i) {
     std::uint64_t rank = 0;
@@ -344,12 +344,12 @@ void compare_reading(Random& random, Bench& bench) {
     CHECK(there == model.is_in(row, i + 1));
     if (!there) continue;
     std::uint64_t before = 0;
-    for (const Cells& other : model.in_order(i + 1)) before += model.compare(other, row, i + 1) < 0 ? 1 : 0;
+    for (const ModelRow& other : model.in_order(i + 1)) before += model.compare(other, row, i + 1) < 0 ? 1 : 0;
     CHECK(rank == before);
   }
   if (table.per != 0) {
     std::uint64_t in_group = 0, expected_rows = 0;
-    for (const Cells& other : model.rows) expected_rows += model.same_group(other, row) ? 1 : 0;
+    for (const ModelRow& other : model.rows) expected_rows += model.same_group(other, row) ? 1 : 0;
     const Value group = row[table.key[0]].value();
     CHECK(bench.tables->group_rows(bench.use, 0, &group, in_group) == Fault::none);
     CHECK(in_group == expected_rows);
@@ -360,7 +360,7 @@ void compare_reading(Random& random, Bench& bench) {
     for (const std::uint8_t c : total.by) group.push_back(row[c].value());
     ExactSum sum;
     double rows = 0;
-    for (const Cells& other : model.rows) {
+    for (const ModelRow& other : model.rows) {
       bool same = true;
       for (const std::uint8_t c : total.by) same = same && other[c] == row[c];
       if (!same) continue;
@@ -369,7 +369,7 @@ void compare_reading(Random& random, Bench& bench) {
     }
     Value value;
     CHECK(bench.tables->total(bench.use, 0, t, group.data(), value) == Fault::none);
-    CHECK(Cell::of(value) == Cell::of(total.sum ? Value::number(*sum.value()) : Value::number(rows)));
+    CHECK(ModelValue::of(value) == ModelValue::of(total.sum ? Value::number(*sum.value()) : Value::number(rows)));
   }
 }
 }  // namespace
