@@ -10,12 +10,14 @@
 
 namespace sluice::proxy {
 Burst::Burst(Environment& environment, ServedPtr served)
-    : environment_(environment), served_(std::move(served)), fields_(kMostFields + 1) {}
+    : environment_(environment), served_(std::move(served)), stored_by_(served_), fields_(kMostFields + 1) {}
 
 void Burst::swap(ServedPtr served, std::uint64_t now_ms) {
   catalog_changed_ = catalog_changed_ || served->catalog != served_->catalog;
   served_ = std::move(served);
   states_.swap(served_);
+  // What it brings is stored soon, also when no event changes anything: until then workers leave its views to the owner.
+  if (!served_->settled.load(std::memory_order_relaxed)) timers_.store_soon();
   timers_.swap(*served_->module, now_ms);
   orders_.clear();
 }
@@ -29,7 +31,11 @@ Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq, std
   if (!catalog) return catalog.error();
   catalog_changed_ = !*catalog || **catalog != served_->catalog;
   if (Result<void> timers = timers_.load(*served_->module, snapshot, now_ms); !timers) return timers;
-  return states_.load(served_, snapshot);
+  // The store holds what the module means that was committed last.
+  if (Result<void> states = states_.load(stored_by_, snapshot); !states) return states;
+  if (stored_by_ != served_) states_.swap(served_);
+  if (!served_->settled.load(std::memory_order_relaxed)) timers_.store_soon();
+  return {};
 }
 
 void Burst::load_first(std::uint64_t now_ms) {
@@ -284,6 +290,12 @@ void Burst::lend(const store::Snapshot& newest) {
 
 void Burst::lend_nothing(Errc error) {
   for (Event* event : lend_after_) answer_unreadable(event->answer, error);
+}
+
+void Burst::committed() {
+  if (stored_by_ == served_) return;
+  stored_by_ = served_;
+  served_->settled.store(true, std::memory_order_release);
 }
 
 void Burst::end() {

@@ -59,12 +59,14 @@ class Burst final : private vm::Host {
   const Timers& timers() const { return timers_; }
 
   // There is something to commit.
-  bool changed() const { return changed_ > 0 || timers_.must_store(); }
+  bool changed() const { return changed_ > 0 || timers_.must_store(now_ms_); }
   std::uint64_t events_changed() const { return changed_; }
   std::uint64_t now_ms() const { return now_ms_; }
   std::uint64_t faults() const { return faults_; }
   // The batch to commit.
   store::Batch& stage();
+  // It is durable.
+  void committed();
   // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
   // from it.
   bool lends_after() const { return !lend_after_.empty(); }
@@ -120,6 +122,7 @@ class Burst final : private vm::Host {
 
   Environment& environment_;
   ServedPtr served_;
+  ServedPtr stored_by_;                  // whose states the newest commit holds
   bool catalog_changed_ = false;
   vm::Machine machine_;
   StateCache states_;

@@ -13,6 +13,7 @@
 #include "vm/explain.h"
 #include "vm/format.h"
 #include "vm/image.h"
+#include "vm/plan.h"
 #include "vm/slot.h"
 #include "vm/wire.h"
 
@@ -156,7 +157,7 @@ void check_file(std::string_view file) {
   SLUICE_CHECK(again.has_value() && *again == file);
   SLUICE_CHECK(!disassemble(module).empty());
   explain("f", module);
-  SLUICE_CHECK(why_not_served(encode_catalog(module), module).empty());
+  SLUICE_CHECK(plan_upgrade(*decode_catalog(encode(first_catalog(module))), module).steps.empty());
   run_module(module);
 }
 
