@@ -41,9 +41,9 @@ std::string resolve(const Draft& d, std::string_view path) {
   return d.folder + std::string(path);
 }
 
-// Reads store{name=, module=, path=, shards=, fuel=, quota=, map=} at index 1. `why` and `field` when it is wrong.
+// Reads store{name=, module=, path=, shards=, fuel=, quota=, map=, allow_destroy=} at index 1. `why` and `field` when it is wrong.
 bool read_store(lua_State* L, const Draft& d, proxy::StoreSpec& s, std::string& field, std::string& why) {
-  static const char* const kFields[] = {"name", "module", "path", "shards", "fuel", "quota", "map"};
+  static const char* const kFields[] = {"name", "module", "path", "shards", "fuel", "quota", "map", "allow_destroy"};
   lua_pushnil(L);
   while (lua_next(L, 1) != 0) {
     field = lua_type(L, -2) == LUA_TSTRING ? std::string(text_at(L, -2)) : std::string();
@@ -86,6 +86,10 @@ bool read_store(lua_State* L, const Draft& d, proxy::StoreSpec& s, std::string& 
     } else if (field == "map") {
       const auto n = number(0, 1e15, true);
       if ((good = n.has_value())) s.map_bytes = *n;
+    } else if (field == "allow_destroy") {
+      good = lua_type(L, -1) == LUA_TBOOLEAN;
+      if (good) s.allow_destroy = lua_toboolean(L, -1) != 0;
+      else why = "`allow_destroy` of a store is true or false";
     } else {
       const std::string near = nearest(field, {std::begin(kFields), std::end(kFields)});
       why = "a store has no `" + field + "`" + (near.empty() ? "" : "; did you mean `" + near + "`?");

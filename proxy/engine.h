@@ -88,6 +88,7 @@ struct StoreSpec {
   std::uint64_t fuel = 1'000'000;               // per event
   std::uint64_t quota_bytes = 0;                // 0: what the disk has
   std::uint64_t map_bytes = 0;                  // 0: the default
+  bool allow_destroy = false;                   // its module may drop what the store has
   std::string place{};                             // "FILE:LINE" of its declaration, for errors; empty when there is none
 
   // How an error about it begins.
@@ -142,6 +143,7 @@ struct EngineParts {
   Log* log = nullptr;                           // null: it says nothing
   // For tests of modules: stores read their clock here, in ms since 1970, and timers run only by run_timer().
   const std::atomic<std::uint64_t>* test_clock_ms = nullptr;
+  bool allow_destroy = false;                   // modules may drop what their stores have
 };
 std::unique_ptr<EngineControl> make_engine(const EngineParts& parts = {});     // proxy/engine/
 

@@ -54,7 +54,9 @@ Outcome run(const Options& options, std::optional<Signals>& signals, Log& log) {
     test_control = std::move(*opened);
   }
   const std::unique_ptr<EngineControl> engine =
-      make_engine({.log = &log, .test_clock_ms = test_control ? &test_control->clock_ms() : nullptr});
+      make_engine({.log = &log,
+                   .test_clock_ms = test_control ? &test_control->clock_ms() : nullptr,
+                   .allow_destroy = options.allow_destroy});
   // Only a check comes without a folder, and it opens none.
   const std::unique_ptr<ConfigReader> reader =
       bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);

@@ -22,6 +22,7 @@ constexpr std::string_view kUsage =
     "  --module FILE       serve one module (.aup or .pmod) without a config; SIGHUP reads it again\n"
     "  --store DIR         where that module's store is; made when it is not there\n"
     "  --check             say whether FILE is right and end; nothing is opened or changed\n"
+    "  --allow-destroy     modules may drop what their stores have (`drop` in the source says what)\n"
     "\n"
     "  --host ADDRESS      listen there (127.0.0.1)\n"
     "  --port N            listen there (8767); 0: any free port\n"
@@ -39,9 +40,10 @@ constexpr std::string_view kUsage =
 // As typed; an option that was not given has no value.
 struct Typed {
   std::optional<std::string> config, module, store, check, host, port, threads, budget, connections, timeout_ms, test_control;
+  bool allow_destroy = false;
 };
 
-constexpr std::array<std::string_view, 13> kFlags = {"--config", "--module",  "--store",  "--check",
+constexpr std::array<std::string_view, 14> kFlags = {"--config", "--module",  "--store",  "--check", "--allow-destroy",
                                                      "--host",   "--port",    "--threads", "--budget",
                                                      "--connections", "--timeout-ms", "--test-control", "--version", "--help"};
 
@@ -117,6 +119,7 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   option("--timeout-ms", typed.timeout_ms);
   option("--test-control", typed.test_control);
   CLI::Option* check = app.add_option("--check", check_file)->expected(0, 1);
+  app.add_flag("--allow-destroy", typed.allow_destroy);
   app.add_flag("--version", version_asked);
   app.add_flag("--help,-h", help_asked);
   try {
@@ -181,6 +184,7 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
 
   Options options;
   options.check = typed.check.has_value();
+  options.allow_destroy = typed.allow_destroy;
   // `--check FILE` is short for `--config FILE --check`.
   if (typed.check && !typed.check->empty()) {
     if (typed.config) return misused("--check names a file and --config another; give one");

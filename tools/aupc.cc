@@ -89,6 +89,15 @@ int main(int argc, char** argv) {
   bool check_only = false;
   fmt_command->add_option("FILE", paths, "modules, FILE.aup; - is standard input, laid out on standard output")->required();
   fmt_command->add_flag("--check", check_only, "only say which files are laid out otherwise");
+  CLI::App* plan_command = app.add_subcommand("plan", "print what a store has to go through to be served by a module");
+  std::string store_path;
+  bool allow_destroy = false;
+  plan_command->add_option("FILE", path, "the module, FILE.aup or FILE.pmod")->required();
+  plan_command->add_option("--store", store_path, "the store's folder")->required();
+  plan_command->add_flag("--allow-destroy", allow_destroy, "what the module drops may be lost");
+  CLI::App* verify_command = app.add_subcommand("verify-store", "compare all that a store derived from its rows with the rows");
+  verify_command->add_option("DIR", store_path, "the store's folder")->required();
+  verify_command->add_option("--module", path, "a module that should serve the store as it is");
 
   const std::vector<CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
   const auto is_asked = [argv](const CLI::App* command) { return command->get_name() == argv[1]; };
@@ -112,6 +121,8 @@ int main(int argc, char** argv) {
   if (build_command->parsed()) return build(path, out_path);
   if (check_command->parsed()) return check(paths);
   if (test_command->parsed()) return test_calls(path, paths, update);
+  if (plan_command->parsed()) return plan_module(path, store_path, allow_destroy);
+  if (verify_command->parsed()) return verify_store(store_path, path);
   if (fmt_command->parsed()) return format_files(paths, check_only);
   return show(path, disasm_command->parsed());
 }

@@ -26,4 +26,10 @@ std::unique_ptr<const vm::Module> load_module(const std::string& path, int& resu
 // aupc test MODULE FILE.calls...
 int test_calls(const std::string& module_path, const std::vector<std::string>& paths, bool update);
 
+// aupc plan FILE --store DIR
+int plan_module(const std::string& module_path, const std::string& store_path, bool allow_destroy);
+
+// aupc verify-store DIR; `module_path` may be empty
+int verify_store(const std::string& store_path, const std::string& module_path);
+
 }  // namespace sluice::tools

@@ -1,6 +1,6 @@
 // Values as the bytes a store keeps, and the keys they are kept under.
 //
-//   01            catalog: u16 format, u32 module version, u64 shape hash, u64 code hash, then name and declarations
+//   01            catalog (vm/catalog.h)
 //   01 01         u64 seq, u64 last now (ms)
 //   02 varint n   state n: num 8 bytes little endian; int and u32 zigzag varint; bool 1 byte; text its bytes
 //
@@ -24,11 +24,5 @@ inline constexpr std::string_view kClockKey{"\x01\x01", 2};
 struct Clock { std::uint64_t seq = 0; std::uint64_t now_ms = 0; };
 std::string encode_clock(const Clock& clock);
 std::optional<Clock> decode_clock(std::string_view bytes);
-
-// The catalog of a module: its name, version and the shape of what it stores.
-std::string encode_catalog(const Module& module);
-// Empty when a store with this catalog can be served by `module` with no step; else why not, one sentence:
-// other module, version lower than the store's, or a shape that differs (naming the first difference).
-std::string why_not_served(std::string_view catalog, const Module& module);
 
 }  // namespace sluice::vm

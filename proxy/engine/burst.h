@@ -59,12 +59,16 @@ class Burst final : private vm::Host {
   const Timers& timers() const { return timers_; }
 
   // There is something to commit.
-  bool changed() const { return changed_ > 0 || timers_.must_store(); }
+  bool changed() const { return changed_ > 0 || timers_.must_store(now_ms_); }
   std::uint64_t events_changed() const { return changed_; }
   std::uint64_t now_ms() const { return now_ms_; }
   std::uint64_t faults() const { return faults_; }
+  // Something could not be read: the snapshot is of no more use, and the burst ends there.
+  bool unread() const { return unread_; }
   // The batch to commit.
   store::Batch& stage();
+  // It is durable.
+  void committed();
   // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
   // from it.
   bool lends_after() const { return !lend_after_.empty(); }
@@ -89,6 +93,8 @@ class Burst final : private vm::Host {
   Ran run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object);
   vm::Event asked(std::size_t fields) const;
   void begin_event();
+  // Whether the event under way could read all it asked for, as a code.
+  Errc look();
   bool event_wrote() const { return states_.event_changed() || batch_.event_wrote(); }
   void keep_event();
   void undo_event();
@@ -120,7 +126,9 @@ class Burst final : private vm::Host {
 
   Environment& environment_;
   ServedPtr served_;
+  ServedPtr stored_by_;                  // whose states the newest commit holds
   bool catalog_changed_ = false;
+  bool unread_ = false;
   vm::Machine machine_;
   StateCache states_;
   store::Batch batch_;

@@ -7,7 +7,7 @@
 
 #include "proxy/engine/open_store.h"
 #include "proxy/engine/worker_engine.h"
-#include "vm/image.h"
+#include "vm/plan.h"
 
 namespace sluice::proxy {
 namespace {
@@ -26,6 +26,21 @@ std::string canonical(const std::string& path) {
   return error ? path : whole.lexically_normal().string();
 }
 
+// What a store that serves takes without a stop. Errors: the end of a sentence.
+Result<ServedPtr, std::string> plan_swap(const std::string& catalog, ModulePtr module, std::uint64_t fuel) {
+  const Result<vm::Catalog, std::string> now = vm::decode_catalog(catalog);
+  if (!now) return now.error();
+  const vm::Plan plan = vm::plan_upgrade(*now, *module);
+  if (std::string why = plan.why_not(true); !why.empty()) return why;
+  std::string needed;
+  for (const vm::Step& step : plan.steps)
+    if (step.kind != vm::Step::Kind::free) needed += (needed.empty() ? "" : "; ") + std::string(name(step.kind)) + " " + step.text;
+  if (!needed.empty()) return needed + "; that needs a restart";
+  ServedPtr next = serve(std::move(module), fuel, plan.next);
+  next->settled.store(plan.states.empty());
+  return next;
+}
+
 }  // namespace
 
 struct Control::Plan final : public StorePlan {
@@ -36,6 +51,15 @@ struct Control::Plan final : public StorePlan {
   struct Opened {
     LocalPtr store;
     bool created = false;
+  };
+  // What is known of a store before it is ready.
+  struct Known {
+    std::string name, folder;
+  };
+  struct ToOpen {
+    StoreSpec spec;
+    std::string folder;
+    std::unique_ptr<Opening> opening;
   };
 
   ~Plan() override {
@@ -55,6 +79,8 @@ struct Control::Plan final : public StorePlan {
 
   std::shared_ptr<StoreSet> set = std::make_shared<StoreSet>();
   std::vector<LocalPtr> locals;              // the set's, as what they are
+  std::vector<Known> known;
+  std::vector<ToOpen> to_open;
   std::vector<Swap> swaps;
   std::vector<Opened> opened;
   bool applied = false;
@@ -80,12 +106,13 @@ Control::LocalPtr Control::find_serving(const std::string& folder) {
 std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
   const std::string said = spec.said();
   const std::string folder = canonical(spec.path);
-  for (const LocalPtr& other : plan.locals) {
-    if (other->name() == spec.name) return said + "there are two stores of this name";
-    if (other->folder() == folder) return said + "its folder is also that of the store `" + std::string(other->name()) + "`";
+  for (const Plan::Known& other : plan.known) {
+    if (other.name == spec.name) return said + "there are two stores of this name";
+    if (other.folder == folder) return said + "its folder is also that of the store `" + other.name + "`";
   }
-  Result<ServedPtr, std::string> served = load_served(spec);
-  if (!served) return served.error();
+  plan.known.push_back({spec.name, folder});
+  Result<ModulePtr, std::string> module = load_module(spec);
+  if (!module) return module.error();
 
   if (const LocalPtr present = find_serving(folder)) {
     const StoreSpec& now = present->spec();
@@ -94,10 +121,10 @@ std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
     if (now.shards != spec.shards) return said + "the number of shards changes by a restart";
     if (now.quota_bytes != spec.quota_bytes || now.map_bytes != spec.map_bytes)
       return said + "its quota and map size change by a restart";
-    if (!present->held()->same_as(**served)) {
-      const std::string why = vm::why_not_served(present->held()->catalog, *(*served)->module);
-      if (!why.empty()) return said + why;
-      plan.swaps.push_back({present, *served});
+    if (!present->held()->same_as(**module, spec.fuel)) {
+      Result<ServedPtr, std::string> next = plan_swap(present->held()->catalog, std::move(*module), spec.fuel);
+      if (!next) return said + next.error();
+      plan.swaps.push_back({present, std::move(*next)});
     }
     plan.locals.push_back(present);
     return {};
@@ -111,13 +138,22 @@ std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
         return said + "it is still closing: answers that are being sent hold on to it; try again";
     }
   }
-  bool created = false;
-  Result<HomePtr, std::string> home = open_home(core_, spec, *served, created);
-  if (!home) return home.error();
-  (*home)->folder = folder;
-  const auto store = std::make_shared<LocalStore>(spec, folder, next_id_++, *served, *home);
-  plan.opened.push_back({store, created});
-  plan.locals.push_back(store);
+  Result<std::unique_ptr<Opening>, std::string> opening = Opening::look(core_, spec, std::move(*module));
+  if (!opening) return opening.error();
+  plan.to_open.push_back({spec, folder, std::move(*opening)});
+  return {};
+}
+
+std::string Control::open_planned(Plan& plan) {
+  for (Plan::ToOpen& one : plan.to_open) {
+    Result<Opening::Ready, std::string> ready = one.opening->ready();
+    if (!ready) return ready.error();
+    ready->home->folder = one.folder;
+    const auto store = std::make_shared<LocalStore>(one.spec, one.folder, next_id_++, ready->served, ready->home);
+    plan.opened.push_back({store, ready->created});
+    plan.locals.push_back(store);
+  }
+  plan.to_open.clear();
   return {};
 }
 
@@ -130,6 +166,8 @@ Result<std::unique_ptr<StorePlan>, std::string> Control::prepare(std::span<const
     if (std::string why = why_not_opened(spec); !why.empty()) return why;
   for (const StoreSpec& spec : specs)
     if (std::string why = plan_store(spec, *plan); !why.empty()) return why;
+  // Every store was looked at: from here on something is changed.
+  if (std::string why = open_planned(*plan); !why.empty()) return why;
   for (const LocalPtr& store : plan->locals) plan->set->stores.push_back(store);
   std::sort(plan->set->stores.begin(), plan->set->stores.end(),
             [](const StorePtr& a, const StorePtr& b) { return a->name() < b->name(); });
@@ -146,9 +184,11 @@ Result<std::shared_ptr<const StoreSet>, std::string> Control::check(std::span<co
     for (std::size_t i = 0; i < folders.size(); ++i)
       if (folders[i] == folder)
         return spec.said() + "its folder is also that of the store `" + std::string(set->stores[i]->name()) + "`";
-    Result<ServedPtr, std::string> served = load_served(spec);
-    if (!served) return served.error();
-    set->stores.push_back(std::make_shared<LocalStore>(spec, folder, 0, *served, nullptr));
+    Result<ModulePtr, std::string> module = load_module(spec);
+    if (!module) return module.error();
+    const vm::Catalog first = vm::first_catalog(**module);
+    ServedPtr served = serve(std::move(*module), spec.fuel, first);
+    set->stores.push_back(std::make_shared<LocalStore>(spec, folder, 0, std::move(served), nullptr));
     folders.push_back(folder);
   }
   std::sort(set->stores.begin(), set->stores.end(),

@@ -33,6 +33,7 @@ class Control final : public EngineControl {
 
   // Empty, or why not.
   std::string plan_store(const StoreSpec& spec, Plan& plan);
+  std::string open_planned(Plan& plan);
   // A store with this folder that still serves: of the present set, or one that a route of an older set keeps.
   LocalPtr find_serving(const std::string& folder);
   // Joins the owners of stores that have closed.

@@ -8,6 +8,7 @@ namespace sluice::proxy {
 std::unique_ptr<EngineControl> make_engine(const EngineParts& parts) {
   EngineOptions options;
   options.log = parts.log;
+  options.allow_destroy = parts.allow_destroy;
   if (parts.test_clock_ms != nullptr) {
     options.timers = false;
     options.context = const_cast<std::atomic<std::uint64_t>*>(parts.test_clock_ms);

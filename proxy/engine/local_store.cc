@@ -21,6 +21,9 @@ std::shared_ptr<const void> LocalStore::lend_module(const Served* now) const {
 void LocalStore::swap(ServedPtr served, const Core& core) {
   const ServedPtr next = served;
   spec_.fuel = served->fuel;
+  // Before the owners write as the next module means it: a worker that has looked up the present one sees it once it reads
+  // what they wrote.
+  held_->retired.store(true, std::memory_order_release);
   // The owners first: whoever resolves against the new module finds owners that know of it.
   for (const auto& owner : home_->owners) owner->swap(next);
   const std::lock_guard<std::mutex> hold(mutex_);

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "proxy/engine/module_file.h"
+#include "proxy/engine/upgrade_records.h"
+#include "proxy/log.h"
 #include "vm/image.h"
 #include "vm/slot.h"
+#include "vm/upgrade.h"
 
 namespace sluice::proxy {
 namespace {
@@ -21,28 +24,9 @@ class Verdict final : public CommitListener {
   Error error;
 };
 
-// The first commit: catalog, first values, and what `on start` makes of them.
-std::string create(Home& home, const ServedPtr& served, std::uint64_t now_ms) {
-  // All in one commit, so that a crash leaves a store that was created whole or not at all.
-  Burst burst(home.environment, served);
-  PinnedReader reader(home.environment);
-  const Result<const store::Snapshot*> snapshot = reader.renew();
-  if (!snapshot) return snapshot.error().what;
-  burst.load_first(now_ms);
-  burst.begin(**snapshot, now_ms);
-  const std::string fault = burst.start();
-  if (!fault.empty()) return "`on start` failed: " + fault;
-  store::Batch& first = burst.stage();
-  first.put(vm::kCatalogKey, served->catalog);
-  Verdict verdict;
-  home.committer->submit({&first, burst.events_changed(), now_ms}, verdict);
-  if (!verdict.done) return std::string("its first commit failed: ") + verdict.error.what;
-  return {};
-}
-
 }  // namespace
 
-Result<ServedPtr, std::string> load_served(const StoreSpec& spec) {
+Result<ModulePtr, std::string> load_module(const StoreSpec& spec) {
   auto module = read_module(spec.module_path);
   if (!module) return spec.said() + module.error();
   if (spec.shards > 1) {
@@ -50,8 +34,7 @@ Result<ServedPtr, std::string> load_served(const StoreSpec& spec) {
     if (!why.empty())
       return spec.said() + "`" + (*module)->name + "` cannot run on " + std::to_string(spec.shards) + " shards: " + why;
   }
-  vm::Layout layout = vm::first_layout(**module);
-  return serve(std::move(*module), spec.fuel, std::move(layout));
+  return module;
 }
 
 std::string why_not_opened(const StoreSpec& spec) {
@@ -63,63 +46,113 @@ std::string why_not_opened(const StoreSpec& spec) {
   return {};
 }
 
-Result<HomePtr, std::string> open_home(const std::shared_ptr<Core>& core, const StoreSpec& spec, const ServedPtr& served,
-                                       bool& created) {
+Result<std::unique_ptr<Opening>, std::string> Opening::look(const std::shared_ptr<Core>& core, const StoreSpec& spec, ModulePtr module) {
+  std::unique_ptr<Opening> opening(new Opening(core, spec, std::move(module)));
   std::error_code ignored;
-  created = !std::filesystem::exists(spec.path, ignored);
+  opening->created_ = !std::filesystem::exists(spec.path, ignored);
   store::Options options = core->options.store;
   if (spec.quota_bytes != 0) options.quota_bytes = spec.quota_bytes;
   if (spec.map_bytes != 0) options.map_bytes = spec.map_bytes;
   auto opened = store::Store::open(spec.path, options);
-  if (!opened) return spec.said() + opened.error();
+  if (!opened) {
+    opening->created_ = false;
+    return spec.said() + opened.error();
+  }
+  opening->home_ = std::make_shared<Home>(core, spec.name, std::move(*opened));
+  opening->home_->environment.belongs_to(opening->home_);
+  if (const Result<void, std::string> looked = opening->look(); !looked) return spec.said() + looked.error();
+  return opening;
+}
 
-  const auto home = std::make_shared<Home>(core, spec.name, std::move(*opened));
-  home->environment.belongs_to(home);
-  const auto give_up = [&](const std::string& why) -> std::string {
-    home->owners.clear();
-    if (home->committer) home->committer->stop();
-    home->environment.start_closing();
-    home->environment.try_close();
-    if (created) remove_created(spec);
-    return spec.said() + why;
-  };
+Opening::~Opening() {
+  if (!home_) return;
+  home_->owners.clear();
+  if (home_->committer) home_->committer->stop();
+  home_->environment.start_closing();
+  home_->environment.try_close();
+  if (created_) remove_created(spec_);
+}
 
-  vm::Clock clock;
-  std::string catalog;
-  {
-    PinnedReader reader(home->environment);
-    const Result<const store::Snapshot*> snapshot = reader.renew();
-    if (!snapshot) return give_up(snapshot.error().what);
-    const auto stored = (*snapshot)->get(vm::kCatalogKey);
-    const auto clock_bytes = (*snapshot)->get(vm::kClockKey);
-    if (!stored || !clock_bytes) return give_up("its data cannot be read");
-    if (*stored) catalog = **stored;
-    if (*clock_bytes) {
-      const std::optional<vm::Clock> read = vm::decode_clock(**clock_bytes);
-      if (!read) return give_up("its data is damaged");
-      clock = *read;
-    }
+Result<void, std::string> Opening::look() {
+  UpgradeRecords records(home_->environment.store());
+  if (Result<void, std::string> begun = records.begin(); !begun) return begun;
+  std::string_view catalog, clock;
+  const bool known = records.get(vm::kCatalogKey, catalog);
+  const bool ticked = records.get(vm::kClockKey, clock);
+  if (Result<void, std::string> read = records.commit(); !read) return read;
+  if (ticked) {
+    const std::optional<vm::Clock> read = vm::decode_clock(clock);
+    if (!read) return std::string("its data is damaged");
+    clock_ = *read;
   }
-  if (!catalog.empty()) {
-    created = false;   // somebody else made it since we looked: not ours to remove
-    if (const std::string why = vm::why_not_served(catalog, *served->module); !why.empty()) return give_up(why);
+  if (!known) return {};
+  created_ = false;   // somebody else made it since we looked: not ours to remove
+  Result<vm::Catalog, std::string> read = vm::decode_catalog(catalog);
+  if (!read) return read.error();
+  now_ = std::move(*read);
+  plan_ = vm::plan_upgrade(*now_, *module_);
+  if (std::string why = plan_.why_not(spec_.allow_destroy || core_->options.allow_destroy); !why.empty()) return why;
+  if (vm::continues(*now_, plan_)) return {};
+  return vm::check_upgrade(plan_, *module_, records);
+}
+
+void Opening::say(const std::string& line) const {
+  if (core_->options.log != nullptr) core_->options.log->info("store `" + spec_.name + "`: " + line);
+}
+
+Result<ServedPtr, std::string> Opening::upgrade() {
+  if (vm::continues(*now_, plan_)) say("an upgrade that was cut short goes on");
+  for (const vm::Step& step : plan_.steps) say(std::string(name(step.kind)) + " " + step.text);
+  UpgradeRecords records(home_->environment.store());
+  if (const Result<void, std::string> begun = records.begin(); !begun) return begun.error();
+  const Result<vm::Catalog, std::string> next = vm::run_upgrade(*now_, plan_, *module_, records);
+  if (!next) return next.error();
+  if (!plan_.steps.empty()) say("has version " + std::to_string(next->version) + " of `" + next->name + "` now");
+  return serve(std::move(module_), spec_.fuel, *next);
+}
+
+// All in one commit, so that a crash leaves a store that was created whole or not at all: catalog, first values, and what
+// `on start` makes of them.
+Result<ServedPtr, std::string> Opening::create(std::uint64_t now_ms) {
+  const vm::Catalog first = vm::first_catalog(*module_);
+  ServedPtr served = serve(std::move(module_), spec_.fuel, first);
+  home_->committer = std::make_unique<OwnCommitter>(home_->environment, clock_);
+  Burst burst(home_->environment, served);
+  PinnedReader reader(home_->environment);
+  const Result<const store::Snapshot*> snapshot = reader.renew();
+  if (!snapshot) return std::string(snapshot.error().what);
+  burst.load_first(now_ms);
+  burst.begin(**snapshot, now_ms);
+  const std::string fault = burst.start();
+  if (!fault.empty()) return "`on start` failed: " + fault;
+  store::Batch& batch = burst.stage();
+  batch.put(vm::kCatalogKey, served->catalog);
+  Verdict verdict;
+  home_->committer->submit({&batch, burst.events_changed(), now_ms}, verdict);
+  if (!verdict.done) return std::string("its first commit failed: ") + verdict.error.what;
+  clock_ = home_->committer->clock();
+  return served;
+}
+
+Result<void, std::string> Opening::make_owners(const ServedPtr& served) {
+  if (spec_.shards > 1) home_->committer = std::make_unique<GroupCommitter>(home_->environment, clock_);
+  else home_->committer = std::make_unique<OwnCommitter>(home_->environment, clock_);
+  for (std::uint32_t shard = 0; shard < spec_.shards; ++shard)
+    home_->owners.push_back(std::make_unique<Owner>(*home_, shard, served));
+  for (const auto& owner : home_->owners) {
+    if (!owner->inbox().wake().works()) return std::string("no descriptor is left for its thread; raise the limit (ulimit -n)");
+    if (const Result<void> loaded = owner->load(); !loaded) return std::string(loaded.error().what);
   }
-  const std::uint64_t now_ms = home->environment.clock(std::max(clock.now_ms, core->wall_ms()));
-  if (catalog.empty()) {
-    home->committer = std::make_unique<OwnCommitter>(home->environment, clock);
-    if (const std::string why = create(*home, served, now_ms); !why.empty()) return give_up(why);
-    clock = home->committer->clock();
-  }
-  if (spec.shards > 1) home->committer = std::make_unique<GroupCommitter>(home->environment, clock);
-  else home->committer = std::make_unique<OwnCommitter>(home->environment, clock);
-  for (std::uint32_t shard = 0; shard < spec.shards; ++shard)
-    home->owners.push_back(std::make_unique<Owner>(*home, shard, served));
-  for (const auto& owner : home->owners) {
-    if (!owner->inbox().wake().works()) return give_up("no descriptor is left for its thread; raise the limit (ulimit -n)");
-    if (const Result<void> loaded = owner->load(); !loaded) return give_up(loaded.error().what);
-  }
-  home->environment.set_bell(&home->owners.front()->inbox().wake());
-  return home;
+  home_->environment.set_bell(&home_->owners.front()->inbox().wake());
+  return {};
+}
+
+Result<Opening::Ready, std::string> Opening::ready() {
+  const std::uint64_t now_ms = home_->environment.clock(std::max(clock_.now_ms, core_->wall_ms()));
+  Result<ServedPtr, std::string> served = now_ ? upgrade() : create(now_ms);
+  if (!served) return spec_.said() + served.error();
+  if (const Result<void, std::string> made = make_owners(*served); !made) return spec_.said() + made.error();
+  return Ready{std::exchange(home_, nullptr), std::move(*served), created_};
 }
 
 void remove_created(const StoreSpec& spec) {

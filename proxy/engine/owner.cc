@@ -147,11 +147,17 @@ void Owner::burst() {
   if (burst_.changed()) {
     if (const Result<void> done = commit(); !done) {
       reread_ = true;
+      const bool lost = burst_.events_changed() > 0;
       burst_.end();
       burst_.timers().hold_until(now_ms + kHoldMs);
       const Errc error = done.error().code;
       if (asked_outcome_) asked_outcome_->assign("what it did could not be saved: ").append(name(error));
-      if (error != Errc::durability_unknown && error != Errc::stopped) return fail_burst(count, error);
+      if (error != Errc::durability_unknown && error != Errc::stopped) {
+        if (lost) return fail_burst(count, error);
+        // It was the module's own that could not be saved: what was only read holds.
+        for (std::size_t i = 0; i < count; ++i) send(std::move(pending_[pending_at_++]));
+        return;
+      }
       home_.environment.set_failed();
       // What waits behind it shares its fate: it was enqueued in the belief that what is before it holds.
       drain();
@@ -160,12 +166,15 @@ void Owner::burst() {
       home_.environment.start_closing();
       return home_.ring();
     }
+    burst_.committed();
     if (burst_.lends_after()) {
       if (const Result<const store::Snapshot*> newest = reader_.renew()) burst_.lend(**newest);
       else burst_.lend_nothing(newest.error().code);
     }
   }
   burst_.end();
+  // LMDB gives nothing any more in a transaction that has met a broken page.
+  if (burst_.unread()) reader_.rest();
   for (std::size_t i = 0; i < count; ++i) send(std::move(pending_[pending_at_++]));
 }
 

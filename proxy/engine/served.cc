@@ -77,7 +77,7 @@ bool here(const vm::Module& module, const vm::View& view) {
 std::optional<std::uint32_t> Served::find_input(std::string_view name) const { return find(input_names, name); }
 std::optional<std::uint32_t> Served::find_view(std::string_view name) const { return find(view_names, name); }
 
-ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm::Layout layout) {
+ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, const vm::Catalog& catalog) {
   auto served = std::make_shared<Served>();
   const vm::Module& m = *module;
   for (std::uint32_t i = 0; i < m.inputs.size(); ++i) {
@@ -97,8 +97,8 @@ ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm
   }
   std::sort(served->input_names.begin(), served->input_names.end());
   std::sort(served->view_names.begin(), served->view_names.end());
-  for (const std::uint16_t number : layout.states) served->state_keys.push_back(vm::state_key(number));
-  served->catalog = vm::encode_catalog(m);
+  for (const vm::KeptState& state : catalog.states) served->state_keys.push_back(vm::state_key(state.number));
+  served->catalog = vm::encode(catalog);
   if (m.serves_objects()) {
     const auto number = [&](const vm::Input* in) { return static_cast<std::uint32_t>(in - m.inputs.data()); };
     served->show = number(m.show());
@@ -112,7 +112,7 @@ ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm
     served->show_reads_seq = facts.reads_seq;
   }
   served->fuel = fuel;
-  if (!m.tables.empty()) served->tables = std::make_unique<const vm::Tables>(m, std::move(layout));
+  if (!m.tables.empty()) served->tables = std::make_unique<const vm::Tables>(m, vm::layout_of(catalog));
   served->module = std::move(module);
   return served;
 }

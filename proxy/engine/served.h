@@ -1,5 +1,6 @@
 // A module as the engine serves it: proven code, with what every event asks of it worked out once.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "vm/layout.h"
+#include "vm/catalog.h"
 #include "vm/module.h"
 #include "vm/tables.h"
 
@@ -20,7 +21,7 @@ struct Asked {
   const vm::Slot* slot = nullptr;
 };
 
-// Thread: frozen.
+// Thread: frozen, but for the two that say who may evaluate.
 struct Served {
   struct Input {
     const vm::Input* declared = nullptr;
@@ -47,7 +48,7 @@ struct Served {
   std::vector<Input> inputs;              // as Module::inputs
   std::vector<View> views;                // as Module::views
   std::vector<std::string> state_keys;    // as Module::states
-  std::string catalog;
+  std::string catalog;                    // as the store keeps it with this module
   std::optional<std::uint32_t> show, edit, remove;   // inputs; show and edit only together
   bool show_here = false;
   bool show_reads_now = false;
@@ -57,12 +58,18 @@ struct Served {
   std::optional<std::uint32_t> find_view(std::string_view name) const;
   bool serves_objects() const { return show.has_value(); }
   // The same file with the same budget: nothing to swap.
-  bool same_as(const Served& other) const {
-    return module->code_hash == other.module->code_hash && fuel == other.fuel;
+  bool same_as(const vm::Module& other, std::uint64_t its_fuel) const {
+    return module->code_hash == other.code_hash && fuel == its_fuel;
   }
 
   // Sorted by name.
   std::vector<std::pair<std::string_view, std::uint32_t>> input_names, view_names;
+
+  // What a worker reads of a snapshot has to be what this module means by it. Thread: any.
+  // False: states that it brings are not stored yet; set by the owner, with the commit that stores them.
+  mutable std::atomic<bool> settled{true};
+  // Another module is about to write to the store; set by control before the owners hear of it.
+  mutable std::atomic<bool> retired{false};
 };
 using ServedPtr = std::shared_ptr<const Served>;
 
@@ -72,7 +79,7 @@ inline constexpr std::uint64_t kFuelHere = 20'000;
 // Units: rows that a worker steps over to reach a page; farther ones are the owner's, who has positions.
 inline constexpr std::uint64_t kFromHere = 1'000;
 
-// `layout`: the numbers under which its store keeps what the module declares.
-ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, vm::Layout layout);
+// `catalog`: what its store keeps with this module, and under which numbers.
+ServedPtr serve(std::unique_ptr<const vm::Module> module, std::uint64_t fuel, const vm::Catalog& catalog);
 
 }  // namespace sluice::proxy

@@ -1,6 +1,9 @@
 #include "proxy/engine/state_cache.h"
 
+#include <algorithm>
+
 #include "vm/image.h"
+#include "vm/layout.h"
 
 namespace sluice::proxy {
 namespace {
@@ -51,6 +54,27 @@ Result<void> StateCache::load(const ServedPtr& served, const store::Snapshot& sn
     hold(cells_[i], *value);
   }
   return {};
+}
+
+void StateCache::swap(const ServedPtr& served) {
+  const std::vector<vm::State>& before = served_->module->states;
+  const std::vector<vm::State>& after = served->module->states;
+  std::vector<Cell> cells(after.size());
+  changed_.clear();
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const auto at = std::find(served_->state_keys.begin(), served_->state_keys.end(), served->state_keys[i]);
+    if (at != served_->state_keys.end()) {
+      const auto was = static_cast<std::size_t>(at - served_->state_keys.begin());
+      cells[i] = std::move(cells_[was]);
+      if (vm::form_of(before[was].slot.base) != vm::form_of(after[i].slot.base)) cells[i].changed = true;
+    } else if (after[i].first) {
+      hold(cells[i], *after[i].first);
+      cells[i].changed = true;
+    }
+    if (cells[i].changed) changed_.push_back(static_cast<std::uint16_t>(i));
+  }
+  cells_ = std::move(cells);
+  served_ = served;
 }
 
 void StateCache::load_first(const ServedPtr& served) {

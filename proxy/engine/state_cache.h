@@ -20,8 +20,9 @@ class StateCache {
   Result<void> load(const ServedPtr& served, const store::Snapshot& snapshot);
   // First values, for a store that is being created.
   void load_first(const ServedPtr& served);
-  // Another module of the same shape.
-  void swap(const ServedPtr& served) { served_ = served; }
+  // Another module over the same store: states keep their values by their keys; new ones begin, and those that are kept
+  // in another form are changed, so that they are staged.
+  void swap(const ServedPtr& served);
 
   bool get(std::uint16_t number, vm::Value& out) const {
     const Cell& cell = cells_[number];

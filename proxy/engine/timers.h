@@ -56,7 +56,9 @@ class Timers {
   void hold_until(std::uint64_t ms) { held_until_ms_ = ms; }
 
   // First seen, or gone: to be stored even when nothing else is.
-  bool must_store() const { return must_store_; }
+  bool must_store(std::uint64_t now_ms) const { return must_store_ && held_until_ms_ <= now_ms; }
+  // So has something else that came with the module.
+  void store_soon() { must_store_ = true; }
   void stage(store::Batch& batch) const;
   void committed();
 

@@ -59,6 +59,8 @@ bool WorkerEngine::evaluate(Event& event) {
   const Served& served = *static_cast<const Served*>(event.module.get());
   const bool view = event.verb == Verb::view;
   if (view ? !served.views[event.number].here || event.from > kFromHere : event.verb != Verb::show || !served.show_here) return false;
+  // Before the snapshot is taken; that of `retired` comes after.
+  if (!served.settled.load(std::memory_order_acquire)) return false;
   Near& store = near(local(event.store));
   if (!(view ? evaluate_view(event, store, served) : evaluate_show(event, store, served))) return false;
   add(slot_.evaluated, 1);
@@ -74,6 +76,7 @@ bool WorkerEngine::evaluate_view(Event& event, Near& store, const Served& served
   asked.fuel = std::min(served.fuel, kFuelHereMost);
   do {
     Result<void> begun = store.host.begin(event.module);
+    if (served.retired.load(std::memory_order_acquire)) return false;
     if (begun && view.reads_seq) {
       Result<std::uint64_t> seq = store.host.seq();
       if (store.host.stale()) continue;
@@ -112,6 +115,10 @@ bool WorkerEngine::evaluate_show(Event& event, Near& store, const Served& served
   SnapshotHost& host = store.host;
   Result<void> begun = host.begin(event.module);
   if (begun) begun = host.open_document(event.key);
+  if (served.retired.load(std::memory_order_acquire)) {
+    host.edit().close();
+    return false;
+  }
   vm::Event asked;
   if (begun && served.show_reads_seq) {
     const Result<std::uint64_t> seq = host.seq();

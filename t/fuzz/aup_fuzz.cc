@@ -1,9 +1,10 @@
-// Arbitrary text through the compiler: it says what is wrong or makes a module that loads. And through the
+// Arbitrary text through the compiler: it says what is wrong or makes a module that loads and behaves. And through the
 // layout: what can be read is laid out, keeps its words and comments, and is its own result when laid out
 // again.
 #include <algorithm>
 #include <cstdint>
 
+#include "t/fuzz/module_play.h"
 #include "vm/base/check.h"
 #include "vm/compiler.h"
 #include "vm/fmt.h"
@@ -76,5 +77,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto loaded = load(*file);
   SLUICE_CHECK(loaded.has_value());
   SLUICE_CHECK(*encode(**loaded) == *file);
+  play_module(**loaded);
   return 0;
 }

@@ -13,14 +13,6 @@ std::string encoded(const Slot& s, const Value& v) {
   encode_state(out, s, v);
   return out;
 }
-Assembler sample() {
-  Assembler a;
-  a.module.version = 2;
-  a.documents(DocumentKind::text, 1000);
-  a.state("hits", ranged(Base::integer, Range::in, 0, 100), Value::number(0));
-  a.state("motto", maybe(slot(Base::text, 40)));
-  return a;
-}
 }  // namespace
 
 TEST_CASE("states are kept under 02 and their number") {
@@ -62,36 +54,4 @@ TEST_CASE("the clock comes back, or is damaged") {
   CHECK(clock->now_ms == 1700000000000);
   CHECK(!decode_clock("short"));
   CHECK(!decode_clock(encode_clock({}) + "x"));
-}
-
-TEST_CASE("a store is served by the module that made it, by a later version and by a wider document max") {
-  const auto made = sample().build();
-  const std::string catalog = encode_catalog(*made);
-  CHECK(why_not_served(catalog, *made).empty());
-  Assembler later = sample();
-  later.module.version = 3;
-  later.documents(DocumentKind::text, 2000);
-  CHECK(why_not_served(catalog, *later.build()).empty());
-}
-
-TEST_CASE("a store is not served by what has another name, a lower version or another shape") {
-  const std::string catalog = encode_catalog(*sample().build());
-  const auto why = [&](auto change) {
-    Assembler a = sample();
-    change(a);
-    return why_not_served(catalog, *a.build());
-  };
-  CHECK(why([](Assembler& a) { a.module.name = "other"; }) == "the store is of the module `sample`, not `other`");
-  CHECK(why([](Assembler& a) { a.module.version = 1; }) == "the store has version 2 of `sample`, and this is version 1");
-  CHECK(why([](Assembler& a) { a.documents(DocumentKind::bytes); }) == "the store has documents text, the module documents bytes");
-  CHECK(why([](Assembler& a) { a.documents(DocumentKind::none); }) == "the store has documents text, the module no documents");
-  CHECK(why([](Assembler& a) { a.documents(DocumentKind::text, 999); }) ==
-        "the store's documents have up to 1000 bytes, the module's 999");
-  CHECK(why([](Assembler& a) { a.module.states.pop_back(); }) == "the state `motto` is gone");
-  CHECK(why([](Assembler& a) { a.module.states[1].name = "words"; }) == "state 1 was `motto` and is `words`");
-  CHECK(why([](Assembler& a) { a.module.states[0].slot.high = 200; }) ==
-        "the state `hits` was int in 0..100 and is int in 0..200");
-  CHECK(why([](Assembler& a) { a.state("more", slot(Base::num), Value::number(0)); }) == "the state `more` is new");
-  CHECK(why_not_served("", *sample().build()) == "the store's catalog is not one that this version reads");
-  CHECK(why_not_served(catalog + "x", *sample().build()) == "the store's catalog is not one that this version reads");
 }
