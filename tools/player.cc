@@ -7,6 +7,7 @@
 #include "proxy/engine/fields.h"
 #include "proxy/engine/local_store.h"
 #include "proxy/engine/resolve.h"
+#include "vm/catalog.h"
 
 namespace sluice::tools {
 Player::Player(proxy::ServedPtr served, std::uint64_t clock_ms)

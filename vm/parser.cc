@@ -250,6 +250,7 @@ class Parser : public TableParser {
       if (!failed_) v.body.value = expression();
     } else if (at(Tok::assign) && token(1).text == "for" && token(1).kind == Tok::word) {
       advance();
+      mark(Mark::clause);
       advance();
       v.of_rows = true;
       v.row = need_name("a name for the row");
