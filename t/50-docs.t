@@ -121,6 +121,34 @@ subtest 'the first page of vm/README.md works as it is typed' => sub {
   $s->stop;
 };
 
+subtest 'the upgrade of vm/README.md has the plan that it shows' => sub {
+  my $page = read_file(repo_path('vm/README.md'));
+  my ($before, $after) = map { $page =~ /```aup\n(module shop $_\n.*?)```/s } 1, 2;
+  my ($plan) = $page =~ /```\n\$ aupc plan shop\.aup --store data\n(.*?)```/s;
+  my $dir = temp_folder();
+  start_module($before, dir => $dir)->stop;
+  write_file("$dir/shop.aup", $after);
+  my ($code, $out, $err) = Sluice::run_command(aupc_binary(), 'plan', "$dir/shop.aup", '--store', "$dir/store");
+  is($out, $plan, 'aupc plan');
+  is($code, 1, 'which would lose something');
+  my $s = Sluice::new_server($dir, {});
+  $s->{command} = [ sluice_binary(), '--module', "$dir/shop.aup", '--store', "$dir/store", '--port', '0', '--allow-destroy' ];
+  $s->start;
+  answer_is($s->http(GET => '/views/items'), 'and it is served', status => 200);
+  $s->stop;
+  ($code, $out) = Sluice::run_command(aupc_binary(), 'verify-store', "$dir/store");
+  is($code, 0, 'what is derived is right');
+};
+
+subtest 'what aupc has is described' => sub {
+  my ($code, $help) = Sluice::run_command(aupc_binary(), '--help');
+  my @commands = $help =~ /^  ([a-z][a-z-]*)  /mg;
+  cmp_ok(scalar @commands, '>=', 8, "commands: @commands");
+  is(join(' ', grep { $text{'tools/README.md'} !~ /`\Q$_\E`/ } @commands), '', 'each is in tools/README.md');
+  my %has = map { $_ => 1 } @commands;
+  is(join(' ', grep { !$has{$_} } $language =~ /`aupc ([a-z-]+)/g), '', 'and those that vm/README.md names are there');
+};
+
 subtest 'the examples of lua/README.md do what they say' => sub {
   my %modules = map { ("modules/$_.aup" => read_file(repo_path("configs/modules/$_.aup"))) } qw(quota blobs);
   my @examples = $reference =~ /```lua\n(.*?)```/sg;
