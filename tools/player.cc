@@ -35,8 +35,8 @@ Player::Player(proxy::ServedPtr served, std::uint64_t clock_ms)
 
 Result<std::unique_ptr<Player>, std::string> Player::make(std::unique_ptr<const vm::Module> module,
                                                           std::uint64_t clock_ms) {
-  vm::Layout layout = vm::first_layout(*module);
-  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel, std::move(layout)), clock_ms));
+  const vm::Catalog first = vm::first_catalog(*module);
+  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel, first), clock_ms));
   if (std::string why = player->start(); !why.empty()) return "`on start` fails: " + why;
   return player;
 }
