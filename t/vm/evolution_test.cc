@@ -33,7 +33,7 @@ class Evolution {
   int taken = 0, refused = 0, crashed = 0;
 
  private:
-  using Rows = std::map<std::string, std::map<std::uint16_t, Cell>>;    // by row key: cells by column number
+  using Rows = std::map<std::string, std::map<std::uint16_t, ModelValue>>;    // by row key: cells by column number
 
   std::uint32_t below(std::uint32_t n) { return std::uniform_int_distribution<std::uint32_t>(0, n - 1)(random_); }
   bool one_in(std::uint32_t n) { return below(n) == 0; }
@@ -223,7 +223,7 @@ class Evolution {
         TableUse use = store_.use();
         Row row;
         REQUIRE(store_.tables->read(use, t, key, row));
-        for (std::size_t c = 0; c < layout.columns.size(); ++c) of[key][layout.columns[c]] = Cell::of(row.columns[c]);
+        for (std::size_t c = 0; c < layout.columns.size(); ++c) of[key][layout.columns[c]] = ModelValue::of(row.columns[c]);
       }
     }
     return out;
@@ -280,7 +280,7 @@ class Evolution {
       for (const auto& [key, cells] : is)
         for (const KeptColumn& c : t.columns) {
           const auto& then = was->second.at(key);
-          Cell wanted;
+          ModelValue wanted;
           if (const auto at = then.find(c.number); at != then.end()) wanted = at->second;
           else {
             wanted.type = c.before.type;
