@@ -123,5 +123,8 @@ cmp_ok(scalar @modules, '>=', 5, 'there are modules');
 for my $module (@modules) {
   my ($code, $out, $err) = Sluice::run_command(aupc_binary(), 'check', $module);
   is($code, 0, "aupc check $module") or diag($err);
+  is($out . $err, '', 'without a word');
+  ($code, $out) = Sluice::run_command(aupc_binary(), 'fmt', '--check', $module);
+  is($code, 0, 'and it is laid out as aupc fmt does');
 }
 done_testing;

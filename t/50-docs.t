@@ -30,6 +30,29 @@ for my $kind (sort keys %kinds) {
   is(join(' ', grep { $reference !~ /\b\Q$_\E\b/ } @names), '', "$kind: each is in lua/README.md");
 }
 
+# The module language: its words, functions, faults, and what a file or an event has at most.
+my $language = $text{'vm/README.md'};
+my ($words) = read_file(repo_path('vm/lexer.cc')) =~ /(kWords\b.*?kMoreWords[^;]*;)/s;
+my ($faults) = read_file(repo_path('vm/value.h')) =~ /enum class Fault[^{]*\{(.*?)\}/s;
+my %language = (
+  'words'     => [ 40, ($words // '') =~ /"([a-z]+)"/g ],
+  'functions' => [ 30, read_file(repo_path('vm/builtin.cc')) =~ /^\s*\{\d+, "(\w+)"/mg ],
+  'faults'    => [ 8, grep { $_ ne 'none' } ($faults // '') =~ /(\w+) = \d/g ],
+  'units'     => [ 7, read_file(repo_path('vm/lexer.cc')) =~ /\{"(ms|s|min|h|d|KiB|MiB)", 1/g, qw(min h d) ],
+);
+for my $kind (sort keys %language) {
+  my ($least, @names) = @{ $language{$kind} };
+  cmp_ok(scalar @names, '>=', $least, "$kind of the language: " . scalar @names);
+  is(join(' ', grep { $language !~ /(?<![a-z_])\Q$_\E(?![a-z_])/ } @names), '', "$kind: each is in vm/README.md");
+}
+my $declared = read_file(repo_path('vm/module.h')) . read_file(repo_path('vm/tables.h')) . read_file(repo_path('vm/verify.h'));
+my %limits = map { $_->[0] => $_->[1] } (
+  [ kTablesMax => 64 ], [ kColumnsMax => 32 ], [ kKeyColumnsMax => 4 ], [ kIndexesMax => 8 ], [ kTotalsMax => 8 ], [ kOrderColumnsMax => 8 ],
+  [ kKeyTextMax => 200 ], [ kColumnTextMax => '64 \* 1024' ], [ kEncodedKeyMax => 500 ], [ kLoopMax => q(10'000) ], [ kPageMax => q(1'000) ],
+  [ kFuel => q(1'000'000) ], [ kArenaBytes => '1024 \* 1024' ], [ kDefaultTextMax => 4096 ], [ kRecordsWritten => q(50'000) ]);
+# Whoever changes one changes the table of limits in vm/README.md, and then this.
+like($declared, qr/\b$_\b[^;]*= $limits{$_}\b/, "the limit $_ is what vm/README.md says") for sort keys %limits;
+
 my $s = start_module(repo_path('configs/modules/quota.aup'));
 my $counters = $s->stop;
 my @quiet = grep { $text{'proxy/README.md'} !~ /`\Q$_\E`/ } sort keys %$counters;
@@ -96,6 +119,34 @@ subtest 'the first page of vm/README.md works as it is typed' => sub {
   }
   cmp_ok($n, '>=', 5, 'some requests');
   $s->stop;
+};
+
+subtest 'the upgrade of vm/README.md has the plan that it shows' => sub {
+  my $page = read_file(repo_path('vm/README.md'));
+  my ($before, $after) = map { $page =~ /```aup\n(module shop $_\n.*?)```/s } 1, 2;
+  my ($plan) = $page =~ /```\n\$ aupc plan shop\.aup --store data\n(.*?)```/s;
+  my $dir = temp_folder();
+  start_module($before, dir => $dir)->stop;
+  write_file("$dir/shop.aup", $after);
+  my ($code, $out, $err) = Sluice::run_command(aupc_binary(), 'plan', "$dir/shop.aup", '--store', "$dir/store");
+  is($out, $plan, 'aupc plan');
+  is($code, 1, 'which would lose something');
+  my $s = Sluice::new_server($dir, {});
+  $s->{command} = [ sluice_binary(), '--module', "$dir/shop.aup", '--store', "$dir/store", '--port', '0', '--allow-destroy' ];
+  $s->start;
+  answer_is($s->http(GET => '/views/items'), 'and it is served', status => 200);
+  $s->stop;
+  ($code, $out) = Sluice::run_command(aupc_binary(), 'verify-store', "$dir/store");
+  is($code, 0, 'what is derived is right');
+};
+
+subtest 'what aupc has is described' => sub {
+  my ($code, $help) = Sluice::run_command(aupc_binary(), '--help');
+  my @commands = $help =~ /^  ([a-z][a-z-]*)  /mg;
+  cmp_ok(scalar @commands, '>=', 8, "commands: @commands");
+  is(join(' ', grep { $text{'tools/README.md'} !~ /`\Q$_\E`/ } @commands), '', 'each is in tools/README.md');
+  my %has = map { $_ => 1 } @commands;
+  is(join(' ', grep { !$has{$_} } $language =~ /`aupc ([a-z-]+)/g), '', 'and those that vm/README.md names are there');
 };
 
 subtest 'the examples of lua/README.md do what they say' => sub {

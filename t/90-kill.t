@@ -179,6 +179,10 @@ for my $round (1 .. $ROUNDS) {
     $c->{conn}->close;
   }
 
+  # All that is derived, as the kill left it, before anybody could have mended it.
+  my ($code, $out, $err) = Sluice::run_command(aupc_binary(), 'verify-store', "$s->{dir}/store");
+  wrong("round $round: verify-store ended with $code: $out$err") if $code != 0;
+
   $s->start;
   my $now = $s->http(GET => '/views/total')->{body};
   my $open = grep { $_->{pending} && $_->{pending}{add} } @clients;

@@ -7,25 +7,9 @@
 #include "proxy/engine/fields.h"
 #include "proxy/engine/local_store.h"
 #include "proxy/engine/resolve.h"
-#include "proxy/http_parser.h"
-#include "proxy/http_writer.h"
-#include "proxy/module_call.h"
-#include "proxy/response.h"
+#include "vm/catalog.h"
 
 namespace sluice::tools {
-namespace {
-
-Answer refused(const proxy::Refusal& why) {
-  Answer out;
-  out.status = why.status;
-  out.name = name(why.code);
-  out.body = std::string(why.line) + "\n";
-  out.own_words = false;
-  return out;
-}
-
-}  // namespace
-
 Player::Player(proxy::ServedPtr served, std::uint64_t clock_ms)
     : served_(std::move(served)), store_(*served_->module), fields_(proxy::kMostFields + 1), now_ms_(clock_ms) {
   proxy::StoreSpec spec;
@@ -35,8 +19,8 @@ Player::Player(proxy::ServedPtr served, std::uint64_t clock_ms)
 
 Result<std::unique_ptr<Player>, std::string> Player::make(std::unique_ptr<const vm::Module> module,
                                                           std::uint64_t clock_ms) {
-  const vm::Catalog first = vm::first_catalog(*module);
-  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel, first), clock_ms));
+  const vm::Catalog catalog = vm::first_catalog(*module);
+  std::unique_ptr<Player> player(new Player(proxy::serve(std::move(module), vm::kFuel, catalog), clock_ms));
   if (std::string why = player->start(); !why.empty()) return "`on start` fails: " + why;
   return player;
 }
@@ -65,51 +49,15 @@ vm::Event Player::asked(std::size_t fields) const {
   return out;
 }
 
-Answer Player::ask(std::string_view method, std::string_view target,
-                   const std::vector<std::pair<std::string, std::string>>& headers, std::string_view body) {
-  std::string bytes(method);
-  bytes.append(" ").append(target).append(" HTTP/1.1\r\nHost: test\r\n");
-  for (const auto& [field, value] : headers) bytes.append(field).append(": ").append(value).append("\r\n");
-  if (method == "POST" || method == "PUT" || !body.empty())
-    bytes.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n");
-  bytes.append("\r\n").append(body);
-
-  proxy::HttpParser parser;
-  proxy::RequestSlot slot;
-  const proxy::Settings limits;
-  parser.begin(slot, limits, nullptr);
-  for (std::string_view rest = bytes; !rest.empty() && parser.state() < proxy::HttpParser::State::whole;)
-    rest.remove_prefix(parser.feed(rest));
-  fuel_used_ = fuel_bound_ = 0;
-  if (parser.refusal().status != 0) return refused(parser.refusal());
-  if (parser.state() != proxy::HttpParser::State::whole)
-    return refused({400, Errc::request, "the request is not whole", true});
-  return answer(slot.request);
-}
-
-Answer Player::answer(const proxy::Request& request) {
-  proxy::Response response;
-  proxy::Call call;
-  proxy::Event event;
+Answer Player::ask(std::string_view method, std::string_view target, const Headers& headers, std::string_view body) {
   own_words_ = false;
-  if (proxy::make_call(call, response, named_, proxy::module_request(request, request.path))) {
-    if (proxy::resolve(event, call, *served_)) apply(event);
-    proxy::respond(response, event.answer);
-  }
-  const bool head = request.method == proxy::Method::head;
-  if (response.status == 200 && response.revision != 0 && (head || request.method == proxy::Method::get) &&
-      proxy::none_match_names(request, response.revision)) {
-    response.status = 304;
-    response.body.reset();
-  }
-  Answer out;
-  out.status = response.status;
-  if (response.error != Errc::none) out.name = name(response.error);
-  out.revision = response.revision;
-  if (!head && response.status != 204) out.body = response.body.flat();
-  out.json = response.content_type == proxy::text_of(proxy::ContentType::json);
-  out.own_words = own_words_ || response.error == Errc::none;
-  return out;
+  fuel_used_ = fuel_bound_ = 0;
+  return call_over_http(method, target, headers, body, named_, own_words_,
+                        [this](const proxy::Call& call, proxy::Answer& answer) {
+                          proxy::Event event;
+                          if (proxy::resolve(event, call, *served_)) apply(event);
+                          answer = std::move(event.answer);
+                        });
 }
 
 Answer Player::fire(std::string_view timer, bool& found) {
@@ -132,7 +80,6 @@ Answer Player::fire(std::string_view timer, bool& found) {
 }
 
 void Player::apply(proxy::Event& event) {
-  event.answer.reset();
   switch (event.verb) {
     case proxy::Verb::view: return apply_view(event);
     case proxy::Verb::input: return apply_input(event);

@@ -12,8 +12,8 @@
 
 #include "proxy/engine.h"
 #include "proxy/engine/served.h"
-#include "proxy/request.h"
 #include "tools/calls.h"
+#include "tools/http_call.h"
 #include "tools/memory_store.h"
 
 namespace sluice::tools {
@@ -29,8 +29,7 @@ class Player {
   void set_clock(std::uint64_t ms) { now_ms_ = std::max(now_ms_, ms); }
 
   // One request, as bytes of HTTP.
-  Answer ask(std::string_view method, std::string_view target,
-             const std::vector<std::pair<std::string, std::string>>& headers, std::string_view body);
+  Answer ask(std::string_view method, std::string_view target, const Headers& headers, std::string_view body);
   // Runs a timer now. `found` false: the module has none of that name.
   Answer fire(std::string_view timer, bool& found);
 
@@ -46,7 +45,6 @@ class Player {
 
   Player(proxy::ServedPtr served, std::uint64_t clock_ms);
   std::string start();
-  Answer answer(const proxy::Request& request);
   void apply(proxy::Event& event);
   void apply_view(proxy::Event& event);
   void apply_input(proxy::Event& event);

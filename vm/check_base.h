@@ -63,7 +63,7 @@ class Checker {
       if (!item.was || failed_) continue;
       was(item.name, *item.was);
       for (const auto& other : list)
-        if (other.name.text == item.was->text && !other.was) still_there(*item.was, what);
+        if (other.name.text == item.was->text) still_there(*item.was, what);
       if (!taken.try_emplace(item.was->text, &item.name).second)
         complain(item.was->span, "`" + taken[item.was->text]->text + "` was `" + item.was->text + "` already",
                  "only one " + std::string(what) + " can take its values over");

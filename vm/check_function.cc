@@ -25,8 +25,11 @@ RegisterType Checker::signature_type(const Name& name) {
   if (t == "text" || t == "slug") return Type::text;
   if (t == "bool") return Type::boolean;
   const auto found = globals_.find(t);
-  if (found != globals_.end() && found->second.meaning == Meaning::table)
+  if (found != globals_.end() && found->second.meaning == Meaning::table) {
+    // A wrong table was complained about where it stands.
+    if (!table_known_[found->second.index]) failed_ = true;
     return {Type::row, found->second.index};
+  }
   std::vector<std::string> known{"num", "int", "u32", "bool", "text", "slug"};
   for (const TableSyntax& table : syntax_.tables) known.push_back(table.name.text);
   const std::string near = nearest(t, known);

@@ -75,6 +75,8 @@ void Checker::column(TableSyntax& t, ColumnSyntax& c, Table& out) {
       return complain(c.slot.base_at, "only an int is numbered", "write `" + c.name.text + ": int auto`");
     if (c.slot.optional)
       return complain(c.slot.optional_at, "a numbered column always has a value", "leave out the `?`");
+    if (c.slot.range == Range::clamp)
+      return complain(c.slot.range_at, "numbers of rows are not saturated", "write `in` for the range that they must stay in");
     if (c.first)
       return complain(c.first->span, "a numbered column has no default", "rows are numbered from 1");
     for (const Column& other : out.columns)
@@ -177,6 +179,9 @@ void Checker::index(IndexSyntax& i, Table& out) {
   if (i.parts.size() > kOrderColumnsMax)
     return complain(i.parts[kOrderColumnsMax].column.span, "an index has at most 8 columns",
                     "the key is part of it anyway");
+  if (i.unique && i.ranked_at.length != 0)
+    return complain(i.ranked_at, "a unique index is not ranked",
+                    "declare another one for ranks: `index by_" + i.name.text + " ... ranked`");
   Index index;
   index.name = i.name.text;
   index.unique = i.unique;

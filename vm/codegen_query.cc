@@ -124,7 +124,14 @@ void Generator::accumulate(const Expr& e, unsigned to, std::optional<unsigned> h
     return;
   }
   if (e.text == "first" || e.query->rows == 1) {
-    into(v, to);
+    // A register that may be left without a value is no register to give one in after the loop.
+    if (absent_) {
+      const Reg r = operand(v);
+      code_.emit(Op::move, to, r.number);
+      release(r);
+    } else {
+      into(v, to);
+    }
   } else {
     const Reg r = operand(v);
     Label better;

@@ -12,6 +12,20 @@
 namespace sluice::vm {
 namespace {
 
+// `each`: what every one of the `times` runs costs besides.
+void over_budget(const Module& module, std::uint32_t function, std::uint64_t times, std::uint64_t each, Span at,
+                 std::string_view who, std::vector<Complaint>& out) {
+  if (function >= module.facts.size()) return;
+  std::uint64_t fuel = 0;
+  if (__builtin_add_overflow(module.facts[function].fuel, each, &fuel) || __builtin_mul_overflow(fuel, times, &fuel))
+    fuel = UINT64_MAX;
+  if (fuel <= kFuel) return;
+  out.push_back({at,
+                 "`" + module.functions[function].name + "` may need " + grouped(fuel) + " fuel, and " +
+                     std::string(who) + " has " + grouped(kFuel),
+                 "lower the limits of its loops"});
+}
+
 // What is allowed but probably not meant.
 std::vector<Complaint> warnings(const Syntax& syntax, const Module& module) {
   std::vector<Complaint> out;
@@ -27,13 +41,15 @@ std::vector<Complaint> warnings(const Syntax& syntax, const Module& module) {
   }
   for (const OnSyntax& o : syntax.handlers) {
     const Handler* h = module.find_handler(o.event);
-    if (!h || h->function >= module.facts.size()) continue;
-    const std::uint64_t fuel = module.facts[h->function].fuel;
-    if (fuel <= kFuel) continue;
-    out.push_back({o.name.span,
-                   "`" + module.functions[h->function].name + "` may need " + grouped(fuel) +
-                       " fuel, and an event has " + grouped(kFuel),
-                   "lower the limits of its loops"});
+    if (h) over_budget(module, h->function, 1, 0, o.name.span, "an event", out);
+  }
+  for (std::size_t i = 0; i < syntax.views.size() && i < module.views.size(); ++i) {
+    const ViewSyntax& v = syntax.views[i];
+    const View& view = module.views[i];
+    over_budget(module, view.function, 1, 0, v.name.span, "a view", out);
+    if (view.where) over_budget(module, *view.where, v.query->rows, flat_fuel(Op::next), v.query->where_at, "a view", out);
+    for (std::size_t n = 0; n < view.cells.size(); ++n)
+      over_budget(module, view.cells[n].function, 1, 0, v.cells[n].name.span, "a cell", out);
   }
   if (!syntax.documents.empty() && !module.serves_objects())
     out.push_back({syntax.documents[0].at, "nobody can reach these documents over `/objects`",

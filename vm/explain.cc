@@ -14,7 +14,11 @@ std::string grouped(std::uint64_t n, std::size_t width) {
 std::string explain(std::string_view file, const Module& module) {
   std::vector<std::size_t> shown;
   for (const Handler& handler : module.handlers) shown.push_back(handler.function);
-  for (const View& view : module.views) shown.push_back(view.function);
+  for (const View& view : module.views) {
+    shown.push_back(view.function);
+    if (view.where) shown.push_back(*view.where);
+    for (const ViewCell& cell : view.cells) shown.push_back(cell.function);
+  }
   std::size_t longest = 0;
   for (const std::size_t i : shown) longest = std::max(longest, module.functions[i].name.size());
 
@@ -29,6 +33,7 @@ std::string explain(std::string_view file, const Module& module) {
            grouped(facts.rows_read, 3) + " rows read, " + grouped(facts.rows_written, 5) + " written";
     if (facts.chance) out += ", uses chance";
     if (facts.reads_now) out += ", reads now";
+    if (facts.ranks) out += ", ranks";
     if (facts.fuel > kFuel) out += ", more than the " + grouped(kFuel) + " of an event";
     out += '\n';
   }

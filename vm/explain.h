@@ -1,4 +1,4 @@
-// What each handler and view can cost at most: what `aupc explain` prints.
+// What each handler, view and cell can cost at most: what `aupc explain` prints.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,6 +8,7 @@
 namespace sluice::vm {
 
 // "quota.aup: on take    61 instructions, at most   1,348 fuel,   2 rows read,     5 written", a line each.
+// Of a table view: its rows once per page, its `where` for each row read, its cells for each row shown.
 // The module comes from load().
 std::string explain(std::string_view file, const Module& module);
 

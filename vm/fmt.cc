@@ -44,20 +44,12 @@ bool spaced(const Token& a, const Token& b) {
   }
 }
 
-bool is_any_of(const Token& t, std::initializer_list<std::string_view> words) {
-  return (t.kind == Tok::name || t.kind == Tok::word) &&
-         std::find(words.begin(), words.end(), t.text) != words.end();
-}
-
 // How much is torn apart by a line that ends between two words: the least is chosen.
 constexpr std::size_t kTogether = 9;  // these are never
 std::size_t tear(const Token& a, const Token& b) {
   if (a.kind == Tok::comma || b.mark == Mark::size) return 0;
-  if (is_any_of(b, {"then", "else", "for", "from", "above", "to", "below", "desc", "limit", "where"}))
-    return 1;
+  if (b.mark == Mark::clause) return b.text == "or" ? 2 : b.text == "and" ? 3 : 1;
   if (b.kind == Tok::coalesce) return 1;
-  if (is_any_of(b, {"or"})) return 2;
-  if (is_any_of(b, {"and"})) return 3;
   switch (a.kind) {
     case Tok::assign:
     case Tok::plus_assign:

@@ -238,12 +238,13 @@ bool Orders::at(std::string_view prefix, std::uint64_t n, Records& records, Entr
     std::string low = order.whole(fences[at.fence].key);
     const std::string high = order.behind(at);
     while (true) {
-      const std::size_t got = records.scan({low, high, false}, entries);
+      const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(rest + 1, kChunk));
+      const std::size_t got = records.scan({low, high, false}, std::span<Entry>(entries.data(), wanted));
       if (rest < got) {
         out = entries[static_cast<std::size_t>(rest)];
         return true;
       }
-      if (got < entries.size()) return false;
+      if (got < wanted) return false;
       rest -= got;
       low.assign(entries[got - 1].key).push_back('\0');
     }

@@ -86,6 +86,7 @@ ExprPtr ExprParser::expression() {
 ExprPtr ExprParser::logical_or() {
   ExprPtr left = logical_and();
   while (at_clause("or") && !failed_) {
+    mark(Mark::clause);
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_or, std::move(left), op_at, logical_and());
@@ -96,6 +97,7 @@ ExprPtr ExprParser::logical_or() {
 ExprPtr ExprParser::logical_and() {
   ExprPtr left = logical_not();
   while (at_clause("and") && !failed_) {
+    mark(Mark::clause);
     const Span op_at = token().span;
     advance();
     left = binary(ExprKind::logical_and, std::move(left), op_at, logical_not());
@@ -258,10 +260,12 @@ ExprPtr ExprParser::primary() {
         e->at = from;
         e->args.push_back(expression());
         if (!failed_ && !at_word("then")) expected("`then`", "as a value: `if c then a else b`");
+        mark(Mark::clause);
         accept_word("then");
         e->args.push_back(expression());
         if (!failed_ && !at_word("else"))
           expected("`else`", "as a value, an `if` needs both: `if c then a else b`");
+        mark(Mark::clause);
         accept_word("else");
         e->args.push_back(expression());
         for (const ExprPtr& a : e->args)

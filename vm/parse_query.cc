@@ -90,6 +90,7 @@ ExprPtr ExprParser::aggregate(ExprPtr call) {
                  ? "write `sum(... for r in t) / count(t)`"
                  : "sum, min, max, first, count, any and all do");
   if (failed_) return call;
+  mark(Mark::clause);
   advance();
   call->row = need_name("a name for the row");
   if (!failed_) need_word("in");
@@ -112,6 +113,7 @@ ExprPtr ExprParser::aggregate(ExprPtr call) {
 bool ExprParser::bound(Query& q) {
   const bool low = at_word("from") || at_word("above");
   if (!low && !at_word("to") && !at_word("below")) return false;
+  mark(Mark::clause);
   const Token& t = token();
   if ((low ? q.low : q.high) != nullptr) {
     complain(t.span, low ? "there is a lower bound already" : "there is an upper bound already",
@@ -157,6 +159,7 @@ QueryPtr ExprParser::query() {
     if (at_word("desc")) {
       if (q->desc_at.length != 0) complain(token().span, "there is a `desc` already", "keep one of them");
       q->desc_at = token().span;
+      mark(Mark::clause);
       advance();
     } else if (!bound(*q)) {
       break;
@@ -164,11 +167,13 @@ QueryPtr ExprParser::query() {
   }
   if (!failed_ && at_word("limit")) {
     q->limit_at = token().span;
+    mark(Mark::clause);
     advance();
     q->limit = sum();
   }
   if (!failed_ && at_word("where")) {
     q->where_at = token().span;
+    mark(Mark::clause);
     advance();
     q->where = expression();
     if (at(Tok::assign)) complain(token().span, "`=` sets a value", "compare with `==`");

@@ -213,6 +213,7 @@ StmtPtr StmtParser::check() {
   if (s->kind == StmtKind::check) {
     s->value = condition();
     if (!failed_ && !at_word("else")) expected("`else`", "say how it fails: `check ... else limit \"why\"`");
+    mark(Mark::clause);
     if (!failed_) advance();
   }
   if (failed_) return s;

@@ -103,8 +103,8 @@ class Parser : public TableParser {
     if (!failed_) s.was = was();
     if (s.was) swallowed("the old name");
     if (!failed_ && at(Tok::assign))
-      complain(token().span, "the first value comes before `was`",
-               "write `state " + s.name.text + ": ... = first was " + s.was->text + "`");
+      complain(token().span, s.was ? "the first value comes before `was`" : "there is a first value already",
+               s.was ? "write `state " + s.name.text + ": ... = first was " + s.was->text + "`" : "keep one of them");
     if (!failed_) syntax_.states.push_back(std::move(s));
   }
 
@@ -250,6 +250,7 @@ class Parser : public TableParser {
       if (!failed_) v.body.value = expression();
     } else if (at(Tok::assign) && token(1).text == "for" && token(1).kind == Tok::word) {
       advance();
+      mark(Mark::clause);
       advance();
       v.of_rows = true;
       v.row = need_name("a name for the row");

@@ -56,13 +56,14 @@ enum class Tok : std::uint8_t {
 // What the parser took a token for, as far as it matters to how a module is laid out.
 enum class Mark : std::uint8_t {
   none,
-  item,   // the first of a declaration, statement, cell, field, column or clause
-  size,   // `max` or `keep` of a table
-  block,  // `{` of statements
-  table,  // `{` of columns and clauses
-  list,   // `{` of cells or fields
-  call,   // `(` that belongs to the name before it
-  sign,   // `-` of one value
+  item,    // the first of a declaration, statement, cell, field, column or clause
+  size,    // `max` or `keep` of a table
+  block,   // `{` of statements
+  table,   // `{` of columns and clauses
+  list,    // `{` of cells or fields
+  call,    // `(` that belongs to the name before it
+  sign,    // `-` of one value
+  clause,  // a word before which a line may well end: `and`, `else`, `limit`, `where` ...
 };
 
 struct Token {

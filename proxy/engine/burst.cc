@@ -52,11 +52,12 @@ void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
   now_ms_ = now_ms;
   changed_ = fuel_ = faults_ = 0;
   events_ = 0;
+  unread_ = false;
 }
 
 bool Burst::takes(const Event& event) const {
   if (events_ == 0) return true;
-  if (events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
+  if (unread_ || events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
       batch_.records() + states_.changed() >= kBurstRecords)
     return false;
   return event.verb == Verb::view || event.verb == Verb::input || !batch_.writes_document(event.key);
@@ -107,8 +108,15 @@ void Burst::undo_event() {
   states_.undo_event();
   batch_.undo_event();
   orders_.undo_event();
+}
+
+Errc Burst::look() {
+  const Errc error = records_.error().code;
+  if (error == Errc::none) return error;
+  unread_ = true;
   // Fences that were built over what could not be read count wrong.
-  if (records_.error().code != Errc::none) orders_.clear();
+  orders_.clear();
+  return error;
 }
 
 std::string Burst::failure() const {
@@ -123,11 +131,12 @@ std::string Burst::start() {
   if (handler == nullptr) return {};
   begin_event();
   const vm::Outcome outcome = machine_.handle(*served_->module, *handler, asked(0), *this);
-  if (outcome.fault == vm::Fault::none && records_.error().code == Errc::none) {
+  const Errc unread = look();
+  if (outcome.fault == vm::Fault::none && unread == Errc::none) {
     keep_event();
     return {};
   }
-  failure_ = {outcome.fault, records_.error().code, outcome.text, outcome.line};
+  failure_ = {outcome.fault, unread, outcome.text, outcome.line};
   undo_event();
   return failure();
 }
@@ -152,10 +161,7 @@ void Burst::apply_view(Event& event) {
       view.paged() ? machine_.page(*served_->module, *view.declared, given, *this, event.from, event.count)
                    : machine_.view(*served_->module, *view.declared, given, *this);
   fuel_ += outcome.fuel_used;
-  if (const Errc error = records_.error().code; error != Errc::none) {
-    orders_.clear();
-    return answer_store_error(event.answer, error);
-  }
+  if (const Errc error = look(); error != Errc::none) return answer_store_error(event.answer, error);
   if (outcome.fault != vm::Fault::none) return answer_no_value(event.answer, view.declared->name);
   event.answer.type = content_type(outcome.reply.type);
   event.answer.body.text.assign(outcome.reply.text);
@@ -214,7 +220,7 @@ Burst::Ran Burst::run(const Served::Input& in, const vm::Handler* handler, Event
   const vm::Event given = asked(fields_of(in, event));
   const vm::Outcome outcome = machine_.handle(*served_->module, *handler, given, *this);
   fuel_ += outcome.fuel_used;
-  const Errc unread = records_.error().code;
+  const Errc unread = look();
   if (outcome.fault != vm::Fault::none || unread != Errc::none) {
     ++faults_;
     failure_ = {outcome.fault, unread, outcome.text, outcome.line};
@@ -306,9 +312,10 @@ void Burst::end() {
   if (changed()) {
     states_.committed();
     timers_.committed();
-    batch_.clear();
     catalog_changed_ = false;
   }
+  // Also when nothing is left of what was written: the overlay's tree is as large as the events that failed made it.
+  batch_.clear();
   lend_after_.clear();
   snapshot_ = nullptr;
 }

@@ -63,6 +63,8 @@ class Burst final : private vm::Host {
   std::uint64_t events_changed() const { return changed_; }
   std::uint64_t now_ms() const { return now_ms_; }
   std::uint64_t faults() const { return faults_; }
+  // Something could not be read: the snapshot is of no more use, and the burst ends there.
+  bool unread() const { return unread_; }
   // The batch to commit.
   store::Batch& stage();
   // It is durable.
@@ -91,6 +93,8 @@ class Burst final : private vm::Host {
   Ran run(const Served::Input& in, const vm::Handler* handler, Event& event, bool object);
   vm::Event asked(std::size_t fields) const;
   void begin_event();
+  // Whether the event under way could read all it asked for, as a code.
+  Errc look();
   bool event_wrote() const { return states_.event_changed() || batch_.event_wrote(); }
   void keep_event();
   void undo_event();
@@ -125,6 +129,7 @@ class Burst final : private vm::Host {
   ServedPtr stored_by_;                  // whose states the newest commit holds
   std::vector<ServedPtr> since_;         // the modules after it, up to the present one
   bool catalog_changed_ = false;
+  bool unread_ = false;
   vm::Machine machine_;
   StateCache states_;
   store::Batch batch_;

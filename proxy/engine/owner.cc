@@ -173,6 +173,8 @@ void Owner::burst() {
     }
   }
   burst_.end();
+  // LMDB gives nothing any more in a transaction that has met a broken page.
+  if (burst_.unread()) reader_.rest();
   for (std::size_t i = 0; i < count; ++i) send(std::move(pending_[pending_at_++]));
 }
 

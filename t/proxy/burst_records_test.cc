@@ -139,3 +139,18 @@ TEST_CASE("a store that is being created holds only what was written") {
   CHECK(records.scan({}, out) == 1);
   CHECK(out[0].key == "a");
 }
+
+TEST_CASE("what cannot be read is noted and reads as if nothing were there") {
+  const Folder folder;
+  const auto store = open(folder);
+  store::Batch batch;
+  store::Reader reader(*store);
+  const store::Snapshot snapshot = *reader.snapshot();
+  BurstRecords records(batch);
+  records.begin(&snapshot);
+  std::string_view value;
+  CHECK_FALSE(records.get("", value));          // LMDB has no such key
+  CHECK(records.error().code == Errc::storage);
+  records.forget();
+  CHECK(records.error().code == Errc::none);
+}

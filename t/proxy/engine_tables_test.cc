@@ -1,6 +1,8 @@
 // Tables over real stores: rows written in bursts, read at owners and workers, paged, undone, and there after a restart.
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -162,4 +164,46 @@ TEST_CASE("rows that `on start` makes are in the first commit") {
                     "insert t { v: \"two\" } }\nview t = for r in t { r.k, r.v }\n"}});
   REQUIRE(b.load().empty());
   CHECK(page_text(b, "t", {}) == R"({"rows":2,"from":0,"items":[{"k":1,"v":"one"},{"k":2,"v":"two"}]})");
+}
+
+TEST_CASE("a page that is damaged while the store serves fails the events that read it, and no others") {
+  Bench b({{"notes", "module m 1\ntable t max 9_000 { k: u32, v: text max 2000, key k }\nmessage put { k: u32, v: text }\n"
+                     "message size { k: u32 }\non put { put t { k, v } }\non size { reply size(t[k].v) }\n"
+                     "view size(k: u32): num = size(t[k].v)\nview t = for r in t { r.k }\nview count: num = count(t)\n"}});
+  REQUIRE(b.load().empty());
+  const auto value = [](int k) { return "row number " + std::to_string(k) + " " + std::string(1000, 'x'); };
+  for (int k = 100; k < 400; ++k) REQUIRE(b.post("put", {{"k", std::to_string(k)}}, value(k)).status == 200);
+
+  // The page with row 200, as it is now: the last copy in the file.
+  const std::string path = b.folder / "notes.db/data.mdb";
+  std::FILE* file = std::fopen(path.c_str(), "r+b");
+  REQUIRE(file != nullptr);
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  REQUIRE(std::fread(bytes.data(), 1, bytes.size(), file) == bytes.size());
+  for (std::size_t at = bytes.find(value(200)); at != std::string::npos; at = bytes.find(value(200), at + 1)) {
+    std::fseek(file, static_cast<long>(at / 4096 * 4096), SEEK_SET);
+    const std::string zeros(4096, '\0');
+    REQUIRE(std::fwrite(zeros.data(), 1, zeros.size(), file) == zeros.size());
+  }
+  std::fclose(file);
+
+  const auto size = [&](const char* k, bool here) {
+    Call c = Bench::call(Verb::view, "size");
+    const Parameter one[] = {{"k", k}};
+    c.query = one;
+    return b.ask(std::move(c), here).status;
+  };
+  for (const bool here : {true, false}) {
+    CHECK(size("200", here) == 500);
+    CHECK(b.last->answer.error == Errc::storage);
+    CHECK(b.text() == "the stored data is damaged\n");
+    CHECK(size("399", here) == 200);
+    CHECK(b.view("count", here) == "300");
+  }
+  CHECK(b.post("size", {{"k", "200"}}).status == 500);
+  CHECK(b.post("put", {{"k", "200"}}, "new").status == 500);
+  CHECK(b.post("size", {{"k", "399"}}).status == 200);
+  CHECK(b.post("put", {{"k", "399"}}, "new").status == 200);
+  CHECK(size("399", true) == 200);
+  CHECK(b.text() == "3");
 }

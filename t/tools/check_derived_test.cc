@@ -64,7 +64,8 @@ TEST_CASE("what rows give is right after writes of every kind") { CHECK(shelf()-
 TEST_CASE("each record that is gone, other, or too many is found") {
   const vm::MemoryRecords::Map contents = shelf()->store().contents();
   int derived = 0;
-  for (const auto& [key, value] : contents) {
+  for (const auto& record : contents) {
+    const std::string &key = record.first, &value = record.second;
     if (key[0] < 0x10) continue;
     INFO("record of kind " << static_cast<int>(key[0]) << ", " << key.size() << " bytes");
     CHECK(after(*shelf(), key, std::nullopt) != "");

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "t/tools/play.h"
+#include "vm/fmt.h"
 
 namespace sluice::tools {
 namespace {
@@ -28,13 +29,14 @@ std::vector<Example> examples() {
   return out;
 }
 
-TEST_CASE("every example of the description compiles, and the transcript behind it is answered as written") {
+TEST_CASE("every example of the description compiles, is laid out, and the transcript behind it is answered as written") {
   std::unique_ptr<Player> player;
   int modules = 0, transcripts = 0;
   for (const Example& example : examples()) {
     const std::string place = "README.md:" + example.line;
     if (example.kind == "aup") {
       player = player_of(example.text, place);
+      CHECK_MESSAGE(vm::reformat(example.text).text == example.text, place << ": aupc fmt lays it out otherwise");
       ++modules;
     } else if (example.kind == "calls") {
       REQUIRE(player);

@@ -15,7 +15,7 @@ on start { n = 1 }
 on plus down { n += 1 }
 on plus up { check n < 3 else denied "three is enough"  reply n }
 on say (line) { reply line }
-on set { n = it  reply { n, seq: seq, now: now } }
+on set { n = it  check it != 2 else denied "not two"  reply { n, seq: seq, now: now } }
 on claim { check not has first else exists  first = who }
 view n: num = n
 view first: text = first
@@ -175,6 +175,9 @@ TEST_CASE("an event that fails leaves the store as it was") {
   p->ask("POST", "/inputs/plus", {}, {});
   const vm::MemoryRecords::Map before = p->store().contents();
   CHECK(p->ask("POST", "/inputs/set?it=4", {}, {}).status == 422);
+  CHECK(p->store().contents() == before);
+  // This one has written before it fails.
+  CHECK(p->ask("POST", "/inputs/set?it=2", {}, {}).body == "not two");
   CHECK(p->store().contents() == before);
 }
 

@@ -190,6 +190,37 @@ TEST_CASE("whatever spaces a module has, it is laid out the same") {
   }
 }
 
+TEST_CASE("comments anywhere are kept, and end in a place where they stay") {
+  std::mt19937 random(11);
+  for (const fs::path& path : readable_modules()) {
+    const std::string source = read_file(path);
+    for (int round = 0; round < 20; ++round) {
+      std::string commented;
+      std::uint32_t end = 0;
+      int texts = 0, number = 0;
+      for (const Token& t : tokenize(source)) {
+        if (t.kind == Tok::text_head) ++texts;
+        if (t.kind == Tok::text_tail) --texts;
+        commented += source.substr(end, t.span.offset - end);
+        if (texts == 0 && t.kind != Tok::text_tail && random() % 8 == 0) {
+          if (random() % 3 == 0) commented += '\n';
+          commented += "// " + std::to_string(number++) + (random() % 4 == 0 ? "\n\n" : "\n");
+        }
+        commented += source.substr(t.span.offset, t.span.length);
+        end = t.span.end();
+      }
+      INFO(path.filename().string() << '\n' << commented);
+      const std::string once = laid_out(commented);
+      REQUIRE(laid_out(once) == once);
+      REQUIRE(words_of(once) == words_of(source));
+      std::vector<std::string> kept = comments_of(once), given = comments_of(commented);
+      std::sort(kept.begin(), kept.end());
+      std::sort(given.begin(), given.end());
+      REQUIRE(kept == given);
+    }
+  }
+}
+
 TEST_CASE("no line is longer than 100 characters where it can be broken") {
   for (const fs::path& path : readable_modules()) {
     std::istringstream lines(laid_out(read_file(path)));
@@ -317,6 +348,9 @@ TEST_CASE("a long line breaks where least is torn apart") {
   CHECK(rest("view v: text = \"" + n + n + n + n + "\"") == "view v: text = \"" + n + n + n + n + "\"\n");
   CHECK(rest("view v: text = \"" + n + n + n + n + "long\"") ==
         "view v: text =\n    \"" + n + n + n + n + "long\"\n");
+  // A name that looks like a clause is none.
+  CHECK(rest("view where: num = " + n + " + " + n + " + " + n + " + " + n) ==
+        "view where: num =\n    " + n + " + " + n + " + " + n + " + " + n + "\n");
   // A break that does not help is none.
   CHECK(rest("const A = \"" + std::string(100, 'n') + '"') ==
         "const A = \"" + std::string(100, 'n') + "\"\n");

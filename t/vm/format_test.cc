@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
+#include "t/vm/container.h"
 #include "t/vm/refusals.h"
 #include "vm/base/hash.h"
 #include "vm/wire.h"
@@ -57,49 +56,6 @@ Shop shop() {
   return s;
 }
 
-// A file with one thing changed and its checksum and size made right again.
-std::string sealed(std::string file) {
-  const auto put = [&](std::size_t at, std::uint32_t n) {
-    for (std::size_t i = 0; i < 4; ++i) file[at + i] = static_cast<char>(n >> (8 * i));
-  };
-  put(8, static_cast<std::uint32_t>(file.size()));
-  put(16, crc32c(std::string_view(file).substr(kHeaderBytes)));
-  return file;
-}
-// The same file with section `number` replaced, or taken out.
-std::string with_section(const std::string& file, std::uint32_t number, std::optional<std::string> bytes) {
-  Reader head(std::string_view(file).substr(12, 4));
-  std::vector<std::pair<std::uint32_t, std::string>> sections;
-  Reader list(std::string_view(file).substr(kHeaderBytes, kEntryBytes * head.u32()));
-  bool there = false;
-  while (list.left() > 0) {
-    const std::uint32_t n = list.u32(), at = list.u32(), size = list.u32();
-    if (n == number) {
-      there = true;
-      if (bytes) sections.emplace_back(n, *bytes);
-    } else {
-      sections.emplace_back(n, file.substr(at, size));
-    }
-  }
-  if (!there && bytes) sections.emplace_back(number, *bytes);
-  std::sort(sections.begin(), sections.end());
-  std::string out = file.substr(0, 12);
-  Writer w(out);
-  w.count(0);
-  out.resize(12);
-  w.u32(static_cast<std::uint32_t>(sections.size()));
-  w.u32(0);
-  out.append(12, '\0');
-  std::size_t offset = kHeaderBytes + kEntryBytes * sections.size();
-  for (const auto& [n, content] : sections) {
-    w.u32(n);
-    w.u32(static_cast<std::uint32_t>(offset));
-    w.u32(static_cast<std::uint32_t>(content.size()));
-    offset += content.size();
-  }
-  for (const auto& [n, content] : sections) out += content;
-  return sealed(std::move(out));
-}
 std::string why(const std::string& file) {
   auto module = load(file);
   return module ? std::string() : module.error();
