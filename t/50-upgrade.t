@@ -26,9 +26,9 @@ sub shop {
   return <<"AUP";
 module shop $version
 $part{states}table $part{name} $part{size} { id: int, $part{left}, key id $part{rest} }
-message fill { from: int, to: int }
+message fill { a: int, b: int }
 message hit { }
-on fill (from, to) { for i in from..to { $part{fill} } }
+on fill { for i in a..b limit 200 { $part{fill} } }
 on hit { hits += 1  reply hits }
 view hits: num = hits
 $part{read}$part{views}
@@ -37,14 +37,14 @@ AUP
 
 sub fill {
   my ($s, $rows) = @_;
-  for (my $at = 0; $at < $rows; $at += 1000) {
-    my $to = $at + 999;
-    my $answer = $s->http(POST => "/inputs/fill?from=$at&to=$to");
+  for (my $at = 0; $at < $rows; $at += 200) {
+    my $to = $at + 199;
+    my $answer = $s->http(POST => "/inputs/fill?a=$at&b=$to");
     return diag "fill: $answer->{status} $answer->{body}" if $answer->{status} != 200;
   }
 }
 sub view { my ($s, $name) = @_; my $answer = $s->http(GET => "/views/$name"); return $answer->{status} == 200 ? $answer->{body} : "$answer->{status} $answer->{body}" }
-sub aupc { return run_command(aupc_binary(), @_) }
+sub aupc { return Sluice::run_command(Sluice::aupc_binary(), @_) }
 sub module_text { my ($s, $text) = @_; write_file($s->{module}, $text) }
 
 # The folder's files, for comparing. (`owner` has the pid of who looked last; lock.mdb its reader table.)
@@ -69,7 +69,7 @@ sub start_with {
 }
 
 my $first = shop(1);
-my $built = shop(2, rest => ', index by_left (left desc), total worth sum(left) by left, total goods count',
+my $built = shop(2, rest => ', index by_left left desc, total worth sum(left) by left, total goods count',
   views => "view worth: num = total(item.worth, 7)\nview goods: num = total(item.goods)\nview top = for i in item by by_left limit 3 { i.id, i.left }\n");
 
 my $s = start_module($first);
@@ -155,7 +155,7 @@ subtest 'free changes are taken while it serves, and lose no request' => sub {
     if ($hits >= 50 * ($reloads + 1) && $reloads < 4) {
       $version++;
       $reloads++;
-      my $text = shop($version, rest => ', index by_left (left desc), total worth sum(left) by left, total goods count',
+      my $text = shop($version, rest => ', index by_left left desc, total worth sum(left) by left, total goods count',
         states => "state hits: " . ($version % 2 ? 'num' : 'int') . " = 0\n" . join('', map { "state s$_: int = $_\n" } 3 .. $version),
         left   => 'left: int in 0..100_000' . join('', map { ", c$_: int = $_" } 3 .. $version));
       # Back to int would want a check: it stays num from the first on.
