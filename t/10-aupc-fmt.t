@@ -76,14 +76,21 @@ subtest 'what cannot be read or written: exit 2' => sub {
   ($code, $err) = piped($input, '/dev/full', 'fmt', '-');
   is($code, 2, 'a full disk');
   like($err, qr/cannot be written/, 'says so');
-  # The name of the file written beside it is taken by a folder.
-  my $file = write_file("$dir/held.aup", $loose);
-  mkdir "$file.new" or die $!;
-  mkdir "$file.new/in it" or die $!;
+  # The name of a file written beside it would be too long.
+  my $file = "$dir/" . 'held' x 62 . '.aup';
+  open my $out_handle, '>', $file or die $!;
+  print $out_handle $loose;
+  close $out_handle or die $!;
   ($code, $out, $err) = aupc('fmt', $file);
   is($code, 2, 'a file that cannot be replaced');
   like($err, qr{\Aaupc: \Q$file\E: cannot be written: [^\n]+\n\z}, 'in one line');
   is(read_file($file), $loose, 'is as it was');
+  ($code, $out, $err) = aupc('fmt', '/dev/zero');
+  is($code, 2, 'what never ends');
+  is($err, "aupc: /dev/zero: is longer than 64 MiB\n", 'is not waited for');
+  ($code, $err) = piped('/dev/zero', "$dir/output", 'fmt', '-');
+  is($code, 2, 'as input too');
+  is($err, "aupc: standard input: is longer than 64 MiB\n", 'says so');
 };
 
 done_testing;

@@ -3,6 +3,7 @@ use strict;
 use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
+use POSIX qw(mkfifo);
 use Sluice;
 use Test::More;
 
@@ -148,6 +149,47 @@ OUT
   misused('a transcript that is missing', qr{none\.calls: No such file}, 'test', $good, "$dir/none.calls");
   my $status = system("\Q@{[ aupc_binary() ]}\E test \Q$good\E \Q$calls\E >/dev/full 2>$dir/err");
   is($status >> 8, 2, 'a full disk is no success');
+};
+
+subtest 'what is written goes where the name leads, and replaces nothing else' => sub {
+  mkfifo("$dir/pipe", 0600) or die $!;
+  open my $pipe, '+<', "$dir/pipe" or die $!;
+  my ($code, $out, $err) = aupc('build', $good, '-o', "$dir/pipe");
+  is_deeply([ $code, $out, $err ], [ 0, '', '' ], 'a pipe');
+  ok(-p "$dir/pipe", 'is one still');
+  sysread $pipe, my $bytes, 4;
+  is($bytes, 'PMOD', 'and was written to');
+  symlink '/dev/full', "$dir/full" or die $!;
+  misused('a full disk', qr{full: cannot be written: No space left}, 'build', $good, '-o', "$dir/full");
+  ok(-c '/dev/full', 'a device is no file to replace') or BAIL_OUT('/dev/full is gone');
+
+  my $calls = write_file("$dir/real.calls", "POST /inputs/press\n");
+  chmod 0640, $calls;
+  symlink 'real.calls', "$dir/link.calls" or die $!;
+  write_file("$dir/real.calls.new", 'mine');
+  write_file("$dir/link.calls.new", 'mine');
+  is((aupc('test', '--update', $good, "$dir/link.calls"))[0], 0, 'a link');
+  ok(-l "$dir/link.calls", 'goes on pointing at its file');
+  is(read_file($calls), "POST /inputs/press\n    200\n", 'which has changed');
+  is((stat $calls)[2] & 07777, 0640, 'and may be read by whom it could');
+  is(read_file("$dir/$_.calls.new"), 'mine', 'files that happen to lie there are not touched') for qw(real link);
+  symlink 'later.pmod', "$dir/later" or die $!;
+  is((aupc('build', $good, '-o', "$dir/later"))[0], 0, 'a link to what is not there yet');
+  like(read_file("$dir/later.pmod"), qr/\APMOD/, 'makes it');
+  is_deeply([ glob "$dir/*-*.new" ], [], 'nothing is left over');
+};
+
+subtest 'a file that is wrong everywhere' => sub {
+  my $many = write_file("$dir/many.aup", "module many 1\n" . "state a:x\n" x 50_000);
+  my ($code, $out, $err) = aupc('check', $many);
+  is($code, 1, 'has errors');
+  is(() = $err =~ /: error: /g, 100, 'of which a hundred are shown');
+  like($err, qr/\n\naupc: \Q$many\E: and \d+ more\n\z/, 'and the others counted');
+  my $wide = write_file("$dir/wide.aup", 'module wide 1 state x: num = ' . ' ' x 500_000 . 'y');
+  ($code, $out, $err) = aupc('check', $wide);
+  is($code, 1, 'a line of half a megabyte');
+  cmp_ok(length $err, '<', 1000, 'is not shown whole');
+  like($err, qr/^    1 \| {80,}y\n {5} \| {80,}\^\n/m, 'but what is wrong');
 };
 
 done_testing;

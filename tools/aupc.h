@@ -5,19 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "vm/compiler.h"
 #include "vm/module.h"
 
 namespace sluice::tools {
 
 inline constexpr int kGood = 0, kErrors = 1, kUsage = 2;   // what aupc ends with
 
-// The whole file. Nothing: it cannot be read, which has been said on standard error.
+// The whole file, or standard input, of up to 64 MiB. Nothing: it cannot be read, which has been said on standard error.
 std::optional<std::string> read_file(const std::string& path);
+std::optional<std::string> read_input();
 
-// Writes beside the file and renames, so that whoever reads it meanwhile never sees half of it. False: said on standard error.
+// Writes beside the file and renames, so that whoever reads it meanwhile never sees half of it. A link goes on pointing at
+// its file, and the file may be read and written by whom it could; a device or a pipe is written to, never replaced.
+// False: said on standard error.
 bool write_file(const std::string& path, const std::string& bytes);
 
-// Compiles; what is wrong goes to standard error, with an empty line between two messages. Null: there are errors.
+// What is wrong, to standard error, with an empty line between two messages; of more than a hundred how many they are.
+void show_diagnostics(const std::string& path, const std::string& source, const std::vector<vm::Diagnostic>& diagnostics);
+
+// Compiles; what is wrong is shown. Null: there are errors.
 std::unique_ptr<vm::Module> compile_file(const std::string& path, const std::string& source);
 
 // A module from its text or its bytecode, proven either way. Null: `result` is what aupc ends with.
