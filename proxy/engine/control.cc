@@ -27,8 +27,8 @@ std::string canonical(const std::string& path) {
 }
 
 // What a store that serves takes without a stop. Errors: the end of a sentence.
-Result<ServedPtr, std::string> plan_swap(const std::string& catalog, ModulePtr module, std::uint64_t fuel) {
-  const Result<vm::Catalog, std::string> now = vm::decode_catalog(catalog);
+Result<ServedPtr, std::string> plan_swap(const Served& present, ModulePtr module, std::uint64_t fuel) {
+  const Result<vm::Catalog, std::string> now = vm::decode_catalog(present.catalog);
   if (!now) return now.error();
   const vm::Plan plan = vm::plan_upgrade(*now, *module);
   if (std::string why = plan.why_not(true); !why.empty()) return why;
@@ -37,7 +37,8 @@ Result<ServedPtr, std::string> plan_swap(const std::string& catalog, ModulePtr m
     if (step.kind != vm::Step::Kind::free) needed += (needed.empty() ? "" : "; ") + std::string(name(step.kind)) + " " + step.text;
   if (!needed.empty()) return needed + "; that needs a restart";
   ServedPtr next = serve(std::move(module), fuel, plan.next);
-  next->settled.store(plan.states.empty());
+  // What the present one brought and has not stored yet is in the new one's hands.
+  next->settled.store(plan.states.empty() && present.settled.load(std::memory_order_acquire));
   return next;
 }
 
@@ -122,7 +123,7 @@ std::string Control::plan_store(const StoreSpec& spec, Plan& plan) {
     if (now.quota_bytes != spec.quota_bytes || now.map_bytes != spec.map_bytes)
       return said + "its quota and map size change by a restart";
     if (!present->held()->same_as(**module, spec.fuel)) {
-      Result<ServedPtr, std::string> next = plan_swap(present->held()->catalog, std::move(*module), spec.fuel);
+      Result<ServedPtr, std::string> next = plan_swap(*present->held(), std::move(*module), spec.fuel);
       if (!next) return said + next.error();
       plan.swaps.push_back({present, std::move(*next)});
     }
