@@ -147,7 +147,7 @@ std::string_view Overlay::hold(std::string_view value, bool& recycled) {
   SLUICE_CHECK(number < kClasses);
   char* place = free_[number];
   if (place != nullptr) {
-    std::memcpy(&free_[number], place, sizeof place);
+    std::memcpy(&free_[number], place, sizeof free_[number]);
     recycled = true;
   } else {
     place = arena_.take(class_bytes(number));

@@ -16,6 +16,9 @@ void Burst::swap(ServedPtr served, std::uint64_t now_ms) {
   catalog_changed_ = catalog_changed_ || served->catalog != served_->catalog;
   served_ = std::move(served);
   states_.swap(served_);
+  // With the same states as before, those of the store are its too.
+  if (since_.empty() && served_->settled.load(std::memory_order_relaxed)) stored_by_ = served_;
+  else since_.push_back(served_);
   // What it brings is stored soon, also when no event changes anything: until then workers leave its views to the owner.
   if (!served_->settled.load(std::memory_order_relaxed)) timers_.store_soon();
   timers_.swap(*served_->module, now_ms);
@@ -33,7 +36,7 @@ Result<void> Burst::load(const store::Snapshot& snapshot, std::uint64_t seq, std
   if (Result<void> timers = timers_.load(*served_->module, snapshot, now_ms); !timers) return timers;
   // The store holds what the module means that was committed last.
   if (Result<void> states = states_.load(stored_by_, snapshot); !states) return states;
-  if (stored_by_ != served_) states_.swap(served_);
+  for (const ServedPtr& next : since_) states_.swap(next);
   if (!served_->settled.load(std::memory_order_relaxed)) timers_.store_soon();
   return {};
 }
@@ -299,8 +302,9 @@ void Burst::lend_nothing(Errc error) {
 }
 
 void Burst::committed() {
-  if (stored_by_ == served_) return;
+  if (since_.empty()) return;
   stored_by_ = served_;
+  since_.clear();
   served_->settled.store(true, std::memory_order_release);
 }
 

@@ -127,6 +127,7 @@ class Burst final : private vm::Host {
   Environment& environment_;
   ServedPtr served_;
   ServedPtr stored_by_;                  // whose states the newest commit holds
+  std::vector<ServedPtr> since_;         // the modules after it, up to the present one
   bool catalog_changed_ = false;
   bool unread_ = false;
   vm::Machine machine_;

@@ -37,8 +37,8 @@ Result<ServedPtr, std::string> plan_swap(const Served& present, ModulePtr module
     if (step.kind != vm::Step::Kind::free) needed += (needed.empty() ? "" : "; ") + std::string(name(step.kind)) + " " + step.text;
   if (!needed.empty()) return needed + "; that needs a restart";
   ServedPtr next = serve(std::move(module), fuel, plan.next);
-  // What the present one brought and has not stored yet is in the new one's hands.
-  next->settled.store(plan.states.empty() && present.settled.load(std::memory_order_acquire));
+  // What the present one brought may still have to be stored.
+  next->settled.store(plan.states.empty() && present.settled.load());
   return next;
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("a store of another module, or of another shape, is refused") {
   REQUIRE(b.load() == "");
   b.folder.write("counter.aup", "module other 1\nstate n: int\nview n: num = n\n");
   CHECK(b.load().find("store `counter`: ") == 0);
-  b.folder.write("counter.aup", "module counter 2\nstate n: int\nstate m: int\nview n: num = n\n");
+  b.folder.write("counter.aup", "module counter 2\nstate m: int\nview n: num = m\n");
   CHECK(b.load().find("store `counter`: ") == 0);
   CHECK(b.view("n") == "0");
   b.set.reset();

@@ -46,13 +46,13 @@ view rows = for i in good { i.sku, i.left, i.color }
 constexpr const char* kBuild = R"(module shop 2
 state hits: int
 state motto: text? max 40
-table item max 1000 { sku: slug, left: int in 0..1000, note: text? max 40, key sku, index by_left left desc, total all sum(left) }
+table item max 1000 { sku: slug, left: int in 0..1000, note: text? max 40, key sku, index by_left left desc, total lefts sum(left) }
 message put { sku: slug, left: u32, note: text max 40 }
 message hit { }
 on put { put item { sku, left, note } }
 on hit { hits += 1 }
 view hits: num = hits
-view all: num = total(item.all)
+view lefts: num = total(item.lefts)
 view rows = for i in item by by_left { i.sku, i.left }
 )";
 
@@ -106,7 +106,7 @@ TEST_CASE("free changes are taken between two bursts, and are there after a rest
       CHECK(s.view("hits", here) == "6");
       CHECK(s.view("last", here) == "none");
       CHECK(s.view("rows", here) ==
-            R"({"from":0,"rows":3,"items":[{"sku":"a","left":0,"color":"red"},{"sku":"b","left":1,"color":"red"},{"sku":"c","left":2,"color":"red"}]})");
+            R"({"rows":3,"from":0,"items":[{"sku":"a","left":0,"color":"red"},{"sku":"b","left":1,"color":"red"},{"sku":"c","left":2,"color":"red"}]})");
     }
     if (i == 0) REQUIRE(s.restart(kFirst) != "");
     if (i == 1) REQUIRE(s.restart(kFree) == "");
@@ -133,7 +133,7 @@ TEST_CASE("what a swap brings is stored at once, and workers leave its views to 
     CHECK(!s.evaluated);
     CHECK(s.view("last", true) == "none");
   }
-  CHECK(s.post("hit").status == 503);
+  CHECK(s.post("hit").status == 500);
   CHECK(s.view("hits", true) == "6");
   s.world.before_commit = 0;
   s.world.wall_ms += 10'000;
@@ -184,15 +184,15 @@ TEST_CASE("a second swap that brings nothing itself waits for what the first one
 TEST_CASE("builds want a restart; the old module goes on, and after one the rows are in their index and total") {
   Shop s;
   CHECK(s.load_text(kBuild) ==
-        "store `shop`: build item index by_left: built from the rows; build item total all: counted from the rows; that needs a restart");
+        "store `shop`: build item index by_left: built from the rows; build item total lefts: counted from the rows; that needs a restart");
   CHECK(s.view("hits") == "1");
   s.put("d", 9);
   REQUIRE(s.restart(kBuild) == "");
-  CHECK(s.view("all") == "12");
+  CHECK(s.view("lefts") == "12");
   CHECK(s.view("rows") ==
-        R"({"from":0,"rows":4,"items":[{"sku":"d","left":9},{"sku":"c","left":2},{"sku":"b","left":1},{"sku":"a","left":0}]})");
+        R"({"rows":4,"from":0,"items":[{"sku":"d","left":9},{"sku":"c","left":2},{"sku":"b","left":1},{"sku":"a","left":0}]})");
   s.put("d", 0);
-  CHECK(s.view("all") == "3");
+  CHECK(s.view("lefts") == "3");
   CHECK(s.restart(kFirst) ==
         "store `shop`: the store has version 2 of `shop`, and this is version 1; going back works only where the data keeps its shape");
 }
@@ -241,7 +241,10 @@ TEST_CASE("a refused store leaves all others of its config as they were") {
   CHECK(!std::filesystem::exists(fresh.path));
   s.folder.write("other.aup", "module other 1\nstate n: int\nview n: num = n\n");
   CHECK(s.load_text(kFirst) == "");
-  CHECK(s.view("hits") == "");
+  Call c = Bench::call(Verb::view, "hits");
+  c.store = s.store("shop");
+  s.ask(std::move(c));
+  CHECK(s.text() == "1");
   CHECK(std::filesystem::exists(fresh.path));
 }
 
@@ -254,7 +257,7 @@ TEST_CASE("an upgrade that cannot be saved is told, changes nothing, and is done
   CHECK(s.load_text(kBuild).starts_with("store `shop`: its upgrade cannot be saved (full): "));
   s.world.before_commit = 0;
   CHECK(s.load_text(kBuild) == "");
-  CHECK(s.view("all") == "3");
+  CHECK(s.view("lefts") == "3");
 }
 
 TEST_CASE("a row that does not fit refuses the start with its name, and the old module serves on") {
