@@ -145,6 +145,22 @@ view u: num = count(u)
   CHECK(m.post("more", {{"count", "8333"}}) == "ok");
 }
 
+TEST_CASE("an event writes at most 16 MiB of records, whatever its fuel") {
+  ModulePlayer m(R"aup(module wide 1
+table t { id: int auto, note: text max 64KiB, key id }
+message copy { count: u32, note: text max 64KiB }
+on copy { for i in 1..count limit 1000 { insert t { note } } }
+view rows: num = count(t)
+)aup");
+  const std::string note(65'000, 'n');
+  CHECK(m.post("copy", {{"count", "258"}}, note) == "ok");
+  const auto before = m.host().stored().contents();
+  CHECK(m.post("copy", {{"count", "259"}}, note) == "limit");
+  CHECK(m.host().stored().contents() == before);
+  CHECK(m.post("copy", {{"count", "200"}}, note) == "ok");
+  CHECK(m.view("rows") == "458");
+}
+
 TEST_CASE("a row looked up inside a loop stays that row when the loop goes on, and behind its end") {
   ModulePlayer m(R"aup(module keep 1
 table item max 100 { id: int, place: int, key id, index by_place place }
