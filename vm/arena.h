@@ -29,6 +29,10 @@ class Arena {
   // Gives back all that was taken since used() said so.
   void give_back_to(std::size_t used) { used_ = used; }
   bool has_room(std::size_t bytes) const { return bytes <= kArenaBytes - used_; }
+  // Whether it was taken while between so many bytes were in use, as used() said.
+  bool is_between(const char* p, std::size_t before, std::size_t behind) const {
+    return holds(p) && p >= block_.get() + before && p < block_.get() + behind;
+  }
   bool holds(const char* p) const { return p >= block_.get() && p < block_.get() + kArenaBytes; }
 
  private:

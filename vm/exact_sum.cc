@@ -135,8 +135,8 @@ bool ExactSum::decode(std::string_view stored) {
   std::memset(limbs_, 0, sizeof limbs_);
   if (stored.empty()) return true;
   std::uint64_t place = 0;
-  if (!take_varint(stored, place)) return false;
   constexpr std::int64_t size = kLimbs * 8, units = kPoint / 8;
+  if (!take_varint(stored, place) || place > std::uint64_t{2 * kLimbs * 8}) return false;
   const std::int64_t first = unzigzag(place) + units;
   if (stored.empty() || first < 0 || first >= size || stored.size() > static_cast<std::size_t>(size - first)) return false;
   char* const bytes = reinterpret_cast<char*>(limbs_);

@@ -150,6 +150,7 @@ struct Machine::Impl {
   Fault take_keys(Cursor& c, const KeyRange& range);
   Fault next(Cursor& c, Value& to, bool& there);
   Fault next_streaming(Cursor& c, Value& to, bool& there);
+  bool is_loops(const char* key) const;
   void close(Cursor& c);
 
   // machine_page.cc

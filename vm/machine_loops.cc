@@ -154,6 +154,13 @@ Fault Machine::Impl::next_streaming(Cursor& c, Value& to, bool& there) {
   return Fault::none;
 }
 
+// Whether a loop may put its next key there, or gives that memory back at its end: then the key is no row for longer.
+bool Machine::Impl::is_loops(const char* key) const {
+  for (std::uint32_t i = 0; i < cursors; ++i)
+    if (cursor[i].reuses && (key == cursor[i].key || arena.is_between(key, cursor[i].before, cursor[i].behind))) return true;
+  return false;
+}
+
 // Loops nest, so the one that ends was opened last.
 void Machine::Impl::close(Cursor& c) {
   --cursors;

@@ -38,7 +38,7 @@ Fault Machine::Impl::find_row(std::uint32_t table, const Value* key, Value& to, 
   use->reserved = reserved();
   std::string_view bytes;
   if (const Fault fault = tables->row_key(*use, table, key, bytes); fault != Fault::none) return fault;
-  if (const RowCache::One* const one = rows.find_same(table, bytes)) {
+  if (const RowCache::One* const one = rows.find_same(table, bytes); one != nullptr && !is_loops(one->key.data())) {
     arena.give_back(bytes.size());
     to = Value::span(one->key, Type::row);
     return Fault::none;

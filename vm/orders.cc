@@ -107,6 +107,11 @@ void Order::split(Place at, Records& records) {
   });
   std::vector<Fence>& fences = blocks[at.block].fences;
   const auto begin = fences.begin() + static_cast<std::ptrdiff_t>(at.fence);
+  // Fewer are there only when they cannot be read; what a fence counts in all stays the sum of what is below it.
+  std::uint64_t found = 0;
+  for (const Fence& part : parts) found += part.count;
+  blocks[at.block].count += found - begin->count;
+  count += found - begin->count;
   *begin = std::move(parts[0]);
   fences.insert(begin + 1, std::make_move_iterator(parts.begin() + 1), std::make_move_iterator(parts.end()));
   if (fences.size() > kBlockMax) divide(at.block);
@@ -223,8 +228,7 @@ std::uint64_t Orders::rank(std::string_view prefix, std::string_view key, Record
 
 bool Orders::at(std::string_view prefix, std::uint64_t n, Records& records, Entry& out) {
   Order& order = impl_->built(prefix, records);
-  if (n >= order.count) return false;
-  while (true) {
+  while (n < order.count) {
     std::uint64_t rest = n;
     Order::Place at;
     while (rest >= order.blocks[at.block].count) rest -= order.blocks[at.block++].count;
@@ -249,6 +253,7 @@ bool Orders::at(std::string_view prefix, std::uint64_t n, Records& records, Entr
       low.assign(entries[got - 1].key).push_back('\0');
     }
   }
+  return false;
 }
 
 void Orders::inserted(std::string_view prefix, std::string_view key) { impl_->move(prefix, key, true); }

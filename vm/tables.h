@@ -36,8 +36,11 @@ struct TableUse {
   Orders* orders = nullptr;         // null at a reader, which has no positions beyond what it steps over
   std::size_t reserved = 0;         // bytes of the event's memory outside the arena
   std::uint32_t written = 0;        // records so far
+  std::size_t bytes_written = 0;    // their keys and values
 };
-inline constexpr std::uint32_t kRecordsWritten = 50'000;   // of one event; more is the fault limit
+// Of one event; more is the fault limit. A row costs fuel by its table, not by its bytes: these bound what is kept of them.
+inline constexpr std::uint32_t kRecordsWritten = 50'000;
+inline constexpr std::size_t kBytesWritten = 16 * 1024 * 1024;
 
 // A row taken apart. Shape: a value per declared column, of Type::none where it is absent.
 // Life: texts point into the record or the arena.

@@ -27,7 +27,8 @@ bool same(const Value& a, const Value& b) {
 }  // namespace
 
 Fault Tables::Impl::put(TableUse& use, std::string_view key, std::string_view value) {
-  if (++use.written > kRecordsWritten) return Fault::limit;
+  use.bytes_written += key.size() + value.size();
+  if (++use.written > kRecordsWritten || use.bytes_written > kBytesWritten) return Fault::limit;
   use.records.put(key, value);
   return Fault::none;
 }

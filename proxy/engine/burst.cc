@@ -314,6 +314,15 @@ void Burst::end() {
     timers_.committed();
     catalog_changed_ = false;
   }
+  let_go();
+}
+
+void Burst::fail() {
+  timers_.failed();
+  let_go();
+}
+
+void Burst::let_go() {
   // Also when nothing is left of what was written: the overlay's tree is as large as the events that failed made it.
   batch_.clear();
   lend_after_.clear();

@@ -69,14 +69,17 @@ class Burst final : private vm::Host {
   store::Batch& stage();
   // It is durable.
   void committed();
-  // After a commit, or without one when nothing changed. `snapshot`: the newest one, when there are documents to lend
-  // from it.
+  // Documents that are lent from the newest commit.
   bool lends_after() const { return !lend_after_.empty(); }
   void lend(const store::Snapshot& newest);
   void lend_nothing(Errc error);            // the newest commit cannot be read
+  // After a commit, or without one when nothing changed.
   void end();
+  // The commit failed: nothing of the burst holds, and load() comes before the next.
+  void fail();
 
  private:
+  void let_go();
   enum class Ran : std::uint8_t { fault, silent, replied };
   // Of the last run that failed. Life: `text` until the machine runs again.
   struct Failure {

@@ -148,7 +148,7 @@ void Owner::burst() {
     if (const Result<void> done = commit(); !done) {
       reread_ = true;
       const bool lost = burst_.events_changed() > 0;
-      burst_.end();
+      burst_.fail();
       burst_.timers().hold_until(now_ms + kHoldMs);
       const Errc error = done.error().code;
       if (asked_outcome_) asked_outcome_->assign("what it did could not be saved: ").append(name(error));

@@ -119,4 +119,8 @@ void Timers::committed() {
   for (Timer& timer : timers_) timer.stored_ms = timer.last_ms;
 }
 
+void Timers::failed() {
+  for (Timer& timer : timers_) timer.last_ms = timer.stored_ms.value_or(timer.last_ms);
+}
+
 }  // namespace sluice::proxy

@@ -61,6 +61,8 @@ class Timers {
   void store_soon() { must_store_ = true; }
   void stage(store::Batch& batch) const;
   void committed();
+  // The commit failed: what it was to store is due again, after what hold_until() says.
+  void failed();
 
  private:
   std::uint64_t due_ms(std::size_t i) const;

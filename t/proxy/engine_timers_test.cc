@@ -229,6 +229,19 @@ TEST_CASE("what a timer did that could not be saved is tried again after a pause
   CHECK(seen(b, "quick") == "1");
 }
 
+TEST_CASE("a run that could not be saved is made up for after the pause, not a period later, and nobody has to ask") {
+  Bench b({{"ticks", "module ticks 1\nstate n: num\ninput timer tick every 1h\non tick { n += 1 }\nview n: num = n\n"}});
+  REQUIRE(b.load().empty());
+  b.world.before_commit.store(ENOSPC);
+  b.world.wall_ms += 3'600'000;
+  CHECK(b.ask(Bench::call(Verb::view, "n"), false).status == 507);
+  const int commits = b.world.commits.load();
+  b.world.before_commit.store(0);
+  b.world.wall_ms += 1000;
+  b.world.commits.wait(commits);
+  CHECK(seen(b, "n") == "1");
+}
+
 TEST_CASE("an owner wakes up for its timers by itself, and stops with its store") {
   Bench b({{"ticks", "module ticks 1\nstate n: num\ninput timer tick every 1ms\non tick { n += 1 }\nview n: num = n\n"}});
   EngineOptions options = b.world.options();

@@ -162,6 +162,25 @@ TEST_CASE("two swaps before anything is stored lead to the last module's shape")
   CHECK(s.view("hits", true) == "106.5");
 }
 
+TEST_CASE("a second swap that brings nothing itself waits for what the first one brought") {
+  Shop s;
+  s.world.before_commit = EIO;
+  REQUIRE(s.load_text(kFree) == "");
+  std::string third(kFree);
+  third.replace(third.find("score + bonus"), 13, "score + bonus + 10");
+  REQUIRE(s.load_text(third) == "");
+  CHECK(s.view("hits", true) == "16");
+  CHECK(!s.evaluated);
+  CHECK(s.view("last", true) == "none");
+  s.world.before_commit = 0;
+  s.world.wall_ms += 10'000;
+  // No event changes anything: what came with the modules is stored all the same.
+  CHECK(s.view("last", false) == "none");
+  CHECK(s.view("hits", true) == "16");
+  CHECK(s.evaluated);
+  CHECK(s.view("last", true) == "none");
+}
+
 TEST_CASE("builds want a restart; the old module goes on, and after one the rows are in their index and total") {
   Shop s;
   CHECK(s.load_text(kBuild) ==

@@ -118,6 +118,7 @@ TEST_CASE("bytes that are no exact sum are refused") {
   CHECK_FALSE(sum.decode(std::string_view("\0", 1)));            // a place and no bytes
   CHECK_FALSE(sum.decode(std::string("\xff\x7f\x01", 3)));       // before the first byte
   CHECK_FALSE(sum.decode(std::string("\x90\x02\x01", 3)));       // behind the last
+  CHECK_FALSE(sum.decode(std::string("\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01", 11)));   // far behind it
   CHECK_FALSE(sum.decode(std::string(1, '\0') + std::string(200, 'x')));
   CHECK(sum.is_zero());
 }

@@ -145,6 +145,49 @@ view u: num = count(u)
   CHECK(m.post("more", {{"count", "8333"}}) == "ok");
 }
 
+TEST_CASE("an event writes at most 16 MiB of records, whatever its fuel") {
+  ModulePlayer m(R"aup(module wide 1
+table t { id: int auto, note: text max 64KiB, key id }
+message copy { count: u32, note: text max 64KiB }
+on copy { for i in 1..count limit 1000 { insert t { note } } }
+view rows: num = count(t)
+)aup");
+  const std::string note(65'000, 'n');
+  CHECK(m.post("copy", {{"count", "258"}}, note) == "ok");
+  const auto before = m.host().stored().contents();
+  CHECK(m.post("copy", {{"count", "259"}}, note) == "limit");
+  CHECK(m.host().stored().contents() == before);
+  CHECK(m.post("copy", {{"count", "200"}}, note) == "ok");
+  CHECK(m.view("rows") == "458");
+}
+
+TEST_CASE("a row looked up inside a loop stays that row when the loop goes on, and behind its end") {
+  ModulePlayer m(R"aup(module keep 1
+table item max 100 { id: int, place: int, key id, index by_place place }
+table log max 100 { id: int auto, of: int, key id }
+input key fill
+on fill down { for i in 1..3 limit 3 { insert item { id: i, place: 4 - i } } }
+message read { at: int }
+on read {
+  var kept = item[1]
+  for r in item by by_place { if r.place == at { kept = item[r.id] } }
+  reply { id: kept.id, place: kept.place }
+}
+message write { at: int }
+on write {
+  var kept = item[1]
+  for r in item by by_place { if r.place == at { kept = item[r.id] }  put item { id: r.id, place: r.place } }
+  for r in item by by_place desc { insert log { of: r.id } }
+  kept.place = 9
+  reply kept
+}
+)aup");
+  CHECK(m.press("fill") == "ok");
+  CHECK(m.post("read", {{"at", "1"}}) == R"(ok {"id":3,"place":1})");
+  CHECK(m.post("read", {{"at", "2"}}) == R"(ok {"id":2,"place":2})");
+  CHECK(m.post("write", {{"at", "1"}}) == R"(ok {"id":3,"place":9})");
+}
+
 TEST_CASE("with and without static fuel rows answer alike, and never use more than was proven") {
   constexpr std::string_view source = R"aup(module fuel 1
 table t max 1000 { id: int auto, n: num, w: text? max 50, key id, index by_n n, total s sum(n) by n }

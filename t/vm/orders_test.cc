@@ -157,4 +157,27 @@ TEST_CASE("entries that came at one place between two questions are counted and 
   line.compare(std::uint64_t{20'998});
 }
 
+TEST_CASE("fences over records that can no longer be read answer less, and stay within what they know") {
+  struct Unread final : Records {
+    MemoryRecords& under;
+    bool unread = false;
+    explicit Unread(MemoryRecords& records) : under(records) {}
+    bool get(std::string_view key, std::string_view& value) override { return !unread && under.get(key, value); }
+    std::size_t scan(const KeyRange& range, std::span<Entry> out) override { return unread ? 0 : under.scan(range, out); }
+    void put(std::string_view, std::string_view) override {}
+    void erase(std::string_view) override {}
+  };
+  Line line;
+  Unread records(line.records);
+  line.begin();
+  for (std::uint32_t i = 0; i < 100; ++i) line.insert(key(i * 1000));
+  CHECK(line.orders.rank(kPrefix, key(1000), records) == 1);
+  for (std::uint32_t i = 1; i < 900; ++i) line.insert(key(i));   // one fence, that is split when it is asked for
+  line.keep();
+  records.unread = true;
+  Entry entry;
+  for (const std::uint64_t n : {5, 200, 998}) CHECK_FALSE(line.orders.at(kPrefix, n, records, entry));
+  CHECK(line.orders.rank(kPrefix, key(500), records) == 0);
+}
+
 }  // namespace sluice::vm
