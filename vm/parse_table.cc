@@ -225,7 +225,7 @@ TableSyntax TableParser::table(Span from) {
   while (!failed_ && !at(Tok::lbrace)) {
     if (at_word("max") || at_word("keep")) {
       size(t);
-    } else if (at_word("was")) {
+    } else if (at_clause("was")) {
       if (t.was) complain(token().span, "there is a `was` already", "keep one of them");
       t.was = was();
     } else {
