@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "lua/pattern.h"
 #include "vm/base/read_file.h"
 
 namespace sluice::lua {
@@ -134,6 +135,7 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});
+  open_patterns(L);
   lua_createtable(L, 0, 1);
   lua_getglobal(L, "debug");
   lua_getfield(L, -1, "traceback");

@@ -54,6 +54,7 @@ local names = {
   base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "stores", "pools", "routes", "cmdmap", "route_direct",
     "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "tostring", "setmetatable", "rawset" },
   fgen = { "new_handle", "ready" },
+  string = { "find", "match", "gmatch", "gsub" },
 }
 )lua";
 
@@ -87,6 +88,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           try(made[2][pick(names.response)], draw(2) == 1 and res or made[2])
           if res and draw(4) == 1 then pool[#pool + 1] = res end
         elseif kind == 11 then try(sluice[pick(names.sluice)])
+          try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end
       end
