@@ -48,13 +48,14 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->source.text = *std::move(text);
 
     Draft draft;
+    draft.commons = &commons_;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
     auto vm = Vm::make(limits_.memory_bytes, false, watchdog_);
     if (!vm) return path + ": " + vm.error();
     (*vm)->set_time_limit(limits_.time_ms);
     lua_State* L = (*vm)->main();
     open_sandbox(L, data->modules, &data->modules);
-    open_common(L, data->source, log_, nullptr);
+    open_common(L, data->source, log_, draft.home);
     open_config_stage(L, draft);
     if (auto ran = run_file(**vm, *data); !ran) return ran.error();
     if (auto asked = call_library(**vm, *data, "has_routes", 0, 1); !asked) return asked.error();
@@ -70,11 +71,13 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->settings = std::move(draft.settings);
     data->stores = std::move(draft.stores);
     data->pools = std::move(draft.pools);
+    data->shared = std::move(draft.shared);
     return std::shared_ptr<const proxy::Config>(std::make_shared<LuaConfig>(std::move(data), watchdog_, limits_.time_ms, log_));
   }
 
  private:
   const std::shared_ptr<Watchdog> watchdog_;
+  Commons commons_;
   const LoadLimits limits_;
   proxy::Log* log_;
 };

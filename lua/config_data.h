@@ -19,6 +19,7 @@ struct ConfigData {
   std::vector<proxy::StoreSpec> stores;
   std::vector<PoolSpec> pools;
   Value value;                           // of sluice_config_pools()
+  std::vector<SharedSpec> shared;
   bool has_routes = false;
 };
 

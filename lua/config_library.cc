@@ -9,6 +9,8 @@
 namespace sluice::lua {
 namespace {
 
+constexpr std::uint64_t kMostShared = std::uint64_t{64} << 30;
+
 Draft& draft(lua_State* L, const char* what) {
   Draft& d = *static_cast<Draft*>(lua_touserdata(L, lua_upvalueindex(1)));
   if (d.closed) luaL_error(L, "%s: only while the config is read", what);
@@ -145,6 +147,36 @@ int store_or_raise(lua_State* L) {
   return raise(L, text_at(L, -1));
 }
 
+// core.shared(name, size): nothing, or what is wrong.
+int shared(lua_State* L) {
+  Draft& d = draft(L, "shared");
+  luaL_checkstring(L, 1);
+  lua_settop(L, 2);
+  {
+    std::string why;
+    SharedSpec spec;
+    spec.name = text_at(L, 1);
+    std::optional<std::uint64_t> bytes;
+    if (lua_type(L, 2) == LUA_TNUMBER && lua_tonumber(L, 2) >= 0 && lua_tonumber(L, 2) < 1e15)
+      bytes = static_cast<std::uint64_t>(lua_tonumber(L, 2));
+    else if (lua_type(L, 2) == LUA_TSTRING) bytes = read_size(text_at(L, 2));
+    if (!proxy::is_name(spec.name)) why = "`" + spec.name + "` is not a shared table's name: 1 to 64 of A-Z a-z 0-9 - _";
+    else if (!bytes || *bytes < SharedTable::kLeastBytes || *bytes > kMostShared)
+      why = "shared table `" + spec.name + "` needs a size from \"4KiB\" to \"64GiB\"";
+    for (const SharedSpec& other : d.shared)
+      if (other.name == spec.name) why = "shared table `" + spec.name + "` is declared twice";
+    if (!why.empty()) {
+      push(L, why);
+      return 1;
+    }
+    spec.bytes = *bytes;
+    spec.table = d.commons->shared.find_or_make(spec.name, [&] { return std::make_shared<SharedTable>(*bytes); });
+    d.shared.push_back(std::move(spec));
+  }
+  add_shared(L, d.shared.back());
+  return 0;
+}
+
 // What a double holds exactly.
 bool is_seed(double n) { return n >= 0 && n <= 9007199254740992.0 && n == static_cast<double>(static_cast<std::uint64_t>(n)); }
 
@@ -212,7 +244,7 @@ int no_methods(lua_State* L) { return luaL_error(L, "a description of a store or
 void open_config_stage(lua_State* L, Draft& d) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kNone[] = {{"enqueue", no_methods}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {"shared", shared}, {nullptr, nullptr}};
   static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"pool", pool}, {"settings", settings_or_raise}, {nullptr, nullptr}};
   make_class(L, Kind::store_description, "sluice.store", kNone);
   make_class(L, Kind::pool_description, "sluice.pool", kNone);

@@ -129,8 +129,8 @@ double clock_ms(clockid_t which) {
 }
 
 int time_real_millis(lua_State* L) {
-  const auto* runtime = static_cast<const Runtime*>(lua_touserdata(L, lua_upvalueindex(1)));
-  lua_pushnumber(L, runtime && runtime->services ? static_cast<double>(runtime->services->wall_ms()) : clock_ms(CLOCK_REALTIME));
+  const auto& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
+  lua_pushnumber(L, home.services ? static_cast<double>(home.services->wall_ms()) : clock_ms(CLOCK_REALTIME));
   return 1;
 }
 
@@ -194,7 +194,7 @@ void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue)
   }
 }
 
-void open_common(lua_State* L, const SourceText& source, proxy::Log* to, Runtime* runtime) {
+void open_common(lua_State* L, const SourceText& source, proxy::Log* to, const Home& home) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kLog[] = {{"log", log}, {nullptr, nullptr}};
   static constexpr luaL_Reg kTime[] = {{"time_real_millis", time_real_millis}, {"time_mono_millis", time_mono_millis}, {nullptr, nullptr}};
@@ -202,9 +202,10 @@ void open_common(lua_State* L, const SourceText& source, proxy::Log* to, Runtime
   lua_newtable(L);
   set_numbers(L);
   set_functions(L, kLog, to);
-  set_functions(L, kTime, runtime);
+  set_functions(L, kTime, &home);
   open_json(L);
   lua_setglobal(L, "sluice");
+  open_shared(L, home);
   push_pointer(L, to);
   lua_pushcclosure(L, print, 1);
   lua_setglobal(L, "print");

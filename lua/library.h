@@ -4,7 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lua/commons.h"
+#include "lua/home.h"
 #include "lua/runtime.h"
+#include "lua/shared_api.h"
 #include "lua/value.h"
 #include "proxy/config.h"
 
@@ -17,6 +20,9 @@ struct Draft {
   std::vector<PoolSpec> pools;
   std::string folder;                            // of the file, with its slash, or empty
   bool closed = false;                           // the file has been read: nothing more is declared
+  Commons* commons = nullptr;
+  Home home;                                     // of the config VM
+  std::vector<SharedSpec> shared;
   std::vector<std::unique_ptr<std::string>> names;          // what descriptions point at
   std::vector<std::unique_ptr<std::uint32_t>> indices;
 };
@@ -28,7 +34,7 @@ struct SourceText {
 };
 
 // Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
-void open_common(lua_State* L, const SourceText& source, proxy::Log* log, Runtime* runtime);
+void open_common(lua_State* L, const SourceText& source, proxy::Log* log, const Home& home);
 void open_config_stage(lua_State* L, Draft& draft);
 void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores);
 

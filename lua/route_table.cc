@@ -19,7 +19,8 @@ class LuaRouteTable final : public proxy::RouteTable {
   Runtime& runtime() { return runtime_; }
 
   void attach(proxy::Services& services) override {
-    runtime_.services = &services;
+    runtime_.services = runtime_.home.services = &services;
+    for (const SharedSpec& s : config_->shared) s.table->set_limit(s.bytes);
     runtime_.vm->adopt_thread();
   }
 
@@ -141,7 +142,8 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);
-  open_common(L, data.source, log, &runtime);
+  open_common(L, data.source, log, runtime.home);
+  for (const SharedSpec& s : data.shared) add_shared(L, s);
   runtime.callbacks = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);   // for as long as the VM
   open_worker_stage(L, runtime, stores);
@@ -161,6 +163,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   if (auto closed = call_library(*runtime.vm, data, "close", 0, 0); !closed) return closed.error();
   lua_settop(L, 0);
   runtime.sealed = true;
+  runtime.home.loading = false;
   table->note_hooks();
   runtime.vm->collect_all();
   runtime.vm->set_time_limit(data.settings.lua_time_ms);

@@ -73,6 +73,15 @@ declaration("stores", function(t, at)
   end
 end)
 
+declaration("shared", function(t, at)
+  if core.stage ~= "config" then return end
+  for _, name in ipairs(sorted_keys(t)) do
+    if type(name) ~= "string" then fail(at, tostring(name), "shared { NAME = \"1MiB\" }") end
+    local why = core.shared(name, t[name])
+    if why then fail(at, name, why) end
+  end
+end)
+
 declaration("pools", function(t, at)
   for _, name in ipairs(sorted_keys(t)) do
     local spec = t[name]
@@ -371,7 +380,7 @@ local function library_routes(given)
 end
 
 -- A word that looks like one of ours and is not.
-local words = { "settings", "stores", "pools", "routes", "cmdmap", "sluice" }
+local words = { "settings", "shared", "stores", "pools", "routes", "cmdmap", "sluice" }
 for name in pairs(handlers) do if name ~= "cmdmap" then words[#words + 1] = name end end
 setmetatable(_G, { __metatable = "sluice.globals", __index = function(_, name)
   if not closed and type(name) == "string" and name:sub(1, 6) == "route_" then

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lua/home.h"
 #include "lua/state.h"
 #include "proxy/log.h"
 #include "proxy/pool.h"
@@ -50,6 +51,7 @@ struct Runtime {
 
   std::unique_ptr<Vm> vm;                        // before what points into it goes
   proxy::Services* services = nullptr;           // from attach() on
+  Home home;
   proxy::Log* log;                               // may be null
   lua_State* callbacks = nullptr;                // a coroutine of its own: a suspended one's stack is not ours to use
   std::uint32_t next_fgen = 1;

@@ -51,9 +51,10 @@ local names = {
   response = { "ok", "hit", "status", "header", "body", "json", "vlen", "revision", "error", "elapsed", "backend", "set_status",
     "set_header", "set_body" },
   sluice = { "log", "time_real_millis", "time_mono_millis", "funcgen_new", "router_new", "methods", "attach" },
-  base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "stores", "pools", "routes", "cmdmap", "route_direct",
+  base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "shared", "stores", "pools", "routes", "cmdmap", "route_direct",
     "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "tostring", "setmetatable", "rawset" },
   fgen = { "new_handle", "ready" },
+  shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
   string = { "find", "match", "gmatch", "gsub" },
 }
 )lua";
@@ -62,6 +63,7 @@ local names = {
 
 TEST_CASE("any arguments to any function of a running route are Lua errors at worst, and leave no slot behind") {
   World w(std::string(kDraw) + std::string(kCalls) + R"lua(
+    shared { t = "8KiB" }
     local fgen = nil
     local function one(rctx, h, r)
       local made = { rctx:request_new("PUT", "/objects/k"), rctx:response_new() }
@@ -89,6 +91,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           if res and draw(4) == 1 then pool[#pool + 1] = res end
         elseif kind == 11 then try(sluice[pick(names.sluice)])
           try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
+          try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end
       end
