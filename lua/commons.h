@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "lua/limiter.h"
 #include "lua/shared_table.h"
+#include "lua/user_stat.h"
 
 namespace sluice::lua {
 
@@ -33,6 +35,9 @@ class Registry {
 // Thread: control. Life: the reader's; what it gives out outlives it.
 struct Commons {
   Registry<SharedTable> shared;
+  Registry<Limiter> limiters;
+  Registry<UserStat> stats;
+  const proxy::ServerStats* server = nullptr;
 };
 
 }  // namespace sluice::lua

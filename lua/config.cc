@@ -14,19 +14,21 @@ namespace {
 constexpr std::size_t kFileBytes = 16u << 20;
 class LuaConfig final : public proxy::Config {
  public:
-  LuaConfig(std::shared_ptr<const ConfigData> data, std::shared_ptr<Watchdog> watchdog, std::uint32_t load_time_ms,
-            proxy::Log* log)
-      : data_(std::move(data)), watchdog_(std::move(watchdog)), load_time_ms_(load_time_ms), log_(log) {}
+  LuaConfig(std::shared_ptr<const ConfigData> data, std::shared_ptr<Commons> commons, std::shared_ptr<Watchdog> watchdog,
+            std::uint32_t load_time_ms, proxy::Log* log)
+      : data_(std::move(data)), commons_(std::move(commons)), watchdog_(std::move(watchdog)), load_time_ms_(load_time_ms), log_(log) {}
   const proxy::Settings& settings() const override { return data_->settings; }
   const std::vector<proxy::StoreSpec>& stores() const override { return data_->stores; }
   bool has_routes() const override { return data_->has_routes; }
+  std::string explain() const override { return data_->explanation; }
   Result<std::unique_ptr<proxy::RouteTable>, std::string> make_routes(std::shared_ptr<const proxy::StoreSet> stores,
                                                                       std::uint16_t worker) const override {
-    return make_route_table(data_, std::move(stores), worker, watchdog_, load_time_ms_, log_);
+    return make_route_table(data_, commons_, std::move(stores), worker, watchdog_, load_time_ms_, log_);
   }
 
  private:
   const std::shared_ptr<const ConfigData> data_;
+  const std::shared_ptr<Commons> commons_;
   const std::shared_ptr<Watchdog> watchdog_;
   const std::uint32_t load_time_ms_;
   proxy::Log* log_;
@@ -48,7 +50,9 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->source.text = *std::move(text);
 
     Draft draft;
-    draft.commons = &commons_;
+    draft.commons = commons_.get();
+    draft.home.server = commons_->server;
+    draft.home.log = log_;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
     auto vm = Vm::make(limits_.memory_bytes, false, watchdog_);
     if (!vm) return path + ": " + vm.error();
@@ -56,10 +60,15 @@ class LuaConfigReader final : public proxy::ConfigReader {
     lua_State* L = (*vm)->main();
     open_sandbox(L, data->modules, &data->modules);
     open_common(L, data->source, log_, draft.home);
+    open_file_reader(L, data->modules, &data->modules);
+    open_stats(L, draft.home, draft.stats);
     open_config_stage(L, draft);
     if (auto ran = run_file(**vm, *data); !ran) return ran.error();
     if (auto asked = call_library(**vm, *data, "has_routes", 0, 1); !asked) return asked.error();
     data->has_routes = lua_toboolean(L, -1) != 0;
+    lua_pop(L, 1);
+    if (auto asked = call_library(**vm, *data, "explain", 0, 1); !asked) return asked.error();
+    data->explanation = text_at(L, -1);
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "pools", 0, 1); !asked) return asked.error();
     // Most likely a file that an editor has just emptied and not yet written: a reload must not take that for a wish.
@@ -72,12 +81,16 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->stores = std::move(draft.stores);
     data->pools = std::move(draft.pools);
     data->shared = std::move(draft.shared);
-    return std::shared_ptr<const proxy::Config>(std::make_shared<LuaConfig>(std::move(data), watchdog_, limits_.time_ms, log_));
+    data->limiters = std::move(draft.limiters);
+    data->stats = std::move(draft.stats);
+    return std::shared_ptr<const proxy::Config>(std::make_shared<LuaConfig>(std::move(data), commons_, watchdog_, limits_.time_ms, log_));
   }
+
+  void set_stats(const proxy::ServerStats* stats) override { commons_->server = stats; }
 
  private:
   const std::shared_ptr<Watchdog> watchdog_;
-  Commons commons_;
+  const std::shared_ptr<Commons> commons_ = std::make_shared<Commons>();
   const LoadLimits limits_;
   proxy::Log* log_;
 };

@@ -66,6 +66,16 @@ int line(lua_State* L) {
   return 1;
 }
 
+// function_place(f): "FILE:LINE" of its first line.
+int function_place(lua_State* L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_Debug d;
+  lua_settop(L, 1);
+  if (lua_getinfo(L, ">S", &d) == 0) lua_pushliteral(L, "?");
+  else lua_pushfstring(L, "%s:%d", d.short_src, d.linedefined);
+  return 1;
+}
+
 // nearest(word, {names}): the nearest one or nil.
 int nearest_word(lua_State* L) {
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -194,11 +204,19 @@ void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue)
   }
 }
 
+void open_file_reader(lua_State* L, const Sources& sources, Sources* read) {
+  const StackGuard guard(L);
+  push_core(L);
+  push_file_reader(L, sources, read);
+  lua_setfield(L, -2, "read_file");
+}
+
 void open_common(lua_State* L, const SourceText& source, proxy::Log* to, const Home& home) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kLog[] = {{"log", log}, {nullptr, nullptr}};
   static constexpr luaL_Reg kTime[] = {{"time_real_millis", time_real_millis}, {"time_mono_millis", time_mono_millis}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kCoreFunctions[] = {{"where", where}, {"fail", fail}, {"line", line}, {"nearest", nearest_word}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCoreFunctions[] = {{"where", where}, {"fail", fail}, {"line", line}, {"nearest", nearest_word},
+                                                 {"function_place", function_place}, {nullptr, nullptr}};
   lua_newtable(L);
   set_numbers(L);
   set_functions(L, kLog, to);

@@ -1,12 +1,11 @@
 #include "lua/shared_table.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
 
+#include "lua/random_seed.h"
 #include "vm/base/hash.h"
 
 namespace sluice::lua {
@@ -14,12 +13,6 @@ namespace {
 
 constexpr std::uint64_t kBytesPerBucket = 256;
 constexpr std::uint64_t kAllocation = 16;        // what malloc adds, about
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof seed)) seed ^= reinterpret_cast<std::uintptr_t>(&seed);
-  return seed;
-}
 
 }  // namespace
 

@@ -28,6 +28,7 @@ struct Options {
   std::string module;
   std::string store;
   bool check = false;
+  bool explain = false;   // a check that prints the routes
   Overrides overrides;
 };
 

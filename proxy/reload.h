@@ -41,8 +41,8 @@ class Reloader {
   // Phase two; cannot fail. The generations are for Worker::start() or install(), one per worker.
   std::vector<Generation> apply(Prepared prepared);
 
-  // Reads, checks modules and makes one worker's routes, and leaves the disk as it is.
-  Result<void, std::string> check();
+  // Reads, checks modules and makes one worker's routes, and leaves the disk as it is. What the config says of its routes.
+  Result<std::string, std::string> check();
 
   std::uint64_t generation() const { return generation_; }     // of the last apply()
   const Settings& settings() const { return *settings_; }      // of the last apply()

@@ -81,7 +81,9 @@ Server::Server(ServerParts parts, std::string path, Overrides overrides, std::st
     : parts_(parts),
       reloader_(parts.reader, parts.engine, std::move(path), std::move(overrides)),
       version_(std::move(version)),
-      news_("control.news", kNews) {}
+      news_("control.news", kNews) {
+  parts_.reader.set_stats(this);
+}
 
 Server::~Server() = default;
 
@@ -94,15 +96,37 @@ Result<Started, std::string> Server::start() {
   raise_descriptor_limit(settings->connections, parts_.log);
 
   // Before the stores: who starts a second server by mistake hears of the port, and no store was touched.
-  auto listeners = open_listeners(settings->host, settings->port, count);
-  if (!listeners) return listeners.error();
+  std::vector<std::vector<int>> fds(count);       // of each worker, in the order of the listeners
+  std::vector<std::string> tags{settings->tag};
+  const auto close_all = [&fds] {
+    for (const auto& of_one : fds)
+      for (const int fd : of_one) close(fd);
+  };
+  const auto listen = [&fds, count](const std::string& host, std::uint16_t port) -> Result<std::uint16_t, std::string> {
+    auto opened = open_listeners(host, port, count);
+    if (!opened) return std::move(opened).error();
+    for (std::uint16_t w = 0; w < count; ++w) fds[w].push_back(opened->fds[w]);
+    return opened->port;
+  };
+  const auto port = listen(settings->host, settings->port);
+  if (!port) return port.error();
+  std::string listening;                          // the others, for the line
+  for (const Settings::Listener& l : settings->more_listeners) {
+    const auto its = listen(l.host, l.port);
+    if (!its) {
+      close_all();
+      return its.error();
+    }
+    tags.push_back(l.tag);
+    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag));
+  }
   auto prepared = reloader_.prepare(count, nullptr);
   if (!prepared) {
-    for (const int fd : listeners->fds) close(fd);
+    close_all();
     return prepared.error();
   }
   if (!descriptors_left(kWorkerDescriptors * count) || !news_.wake().works()) {
-    for (const int fd : listeners->fds) close(fd);
+    close_all();
     return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
   }
   const std::size_t stores = prepared->plan->stores()->stores.size();
@@ -115,11 +139,11 @@ Result<Started, std::string> Server::start() {
     engines.push_back(parts_.engine.worker(w, workers_[w]->results()));
   }
   for (std::uint16_t w = 0; w < count; ++w)
-    workers_[w]->start(std::move(engines[w]), {listeners->fds[w]}, std::move(generations[w]));
-  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, listeners->port));
-  return Started{listeners->port,
-                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}}})",
-                             listeners->port, count, json(settings->host), stores, getpid(), json(version_))};
+    workers_[w]->start(std::move(engines[w]), std::move(fds[w]), std::move(generations[w]), tags);
+  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
+  if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
+  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", *port, count,
+                                    json(settings->host), stores, getpid(), json(version_), listening)};
 }
 
 std::string Server::serve() {
@@ -166,7 +190,7 @@ void Server::hear(News news) {
       taken_over_[news.worker] = news.generation.number;
       if (!reload_unsaid_ || switching()) return;
       reload_unsaid_ = false;
-      ++reloads_;
+      reloads_.add();
       parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
       return;
     case News::Kind::drained: ++drained_; return;
@@ -192,7 +216,7 @@ void Server::reload() {
 }
 
 void Server::reload_failed(std::string_view why) {
-  ++reload_failures_;
+  reload_failures_.add();
   parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
 }
 
@@ -208,17 +232,13 @@ void Server::drain() {
   news_.drain([this](News&& news) { hear(std::move(news)); });
 }
 
-std::string Server::counters() const {
+void Server::each(const std::function<void(std::string_view, std::uint64_t)>& put) const {
   const auto sum = [this](Counter Counters::*counter) {
     std::uint64_t n = 0;
     for (const auto& w : workers_) n += (w->counters().*counter).get();
     return n;
   };
   const EngineCounters engine = parts_.engine.counters();
-  std::string out;
-  const auto put = [&out](std::string_view name, std::uint64_t value) {
-    out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
-  };
   put("active", sum(&Counters::active));
   put("accepted", sum(&Counters::accepted));
   put("requests", sum(&Counters::requests));
@@ -228,8 +248,8 @@ std::string Server::counters() const {
   put("retained_payload_bytes", limits_->payload.held());
   put("threads", workers_.size());
   put("commits", engine.commits);
-  put("reloads", reloads_);
-  put("reload_failures", reload_failures_);
+  put("reloads", reloads_.get());
+  put("reload_failures", reload_failures_.get());
   put("answers", sum(&Counters::answers));
   put("evaluated", engine.evaluated);
   put("faults", engine.faults);
@@ -245,6 +265,13 @@ std::string Server::counters() const {
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));
+}
+
+std::string Server::counters() const {
+  std::string out;
+  each([&out](std::string_view name, std::uint64_t value) {
+    out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
+  });
   return out + "}";
 }
 

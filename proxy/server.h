@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proxy/config.h"
+#include "proxy/counters.h"
 #include "proxy/engine.h"
 #include "proxy/log.h"
 #include "proxy/options.h"
@@ -31,11 +32,11 @@ struct Started {
 };
 
 // Thread: control.
-class Server {
+class Server final : private ServerStats {
  public:
   // `path` is what `reader` reads: a config, or a module.
   Server(ServerParts parts, std::string path, Overrides overrides, std::string version);
-  ~Server();
+  ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -55,6 +56,7 @@ class Server {
   void reload();
   void reload_failed(std::string_view why);
   void drain();
+  void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
 
   ServerParts parts_;
@@ -68,8 +70,7 @@ class Server {
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;
-  std::uint64_t reloads_ = 0;
-  std::uint64_t reload_failures_ = 0;
+  Counter reloads_, reload_failures_;      // control writes them, routes may ask
 };
 
 // `text` as one line for a person: what comes before its first line feed, and its hints ("hint: ...").

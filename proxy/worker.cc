@@ -25,19 +25,19 @@ Worker::~Worker() {
   join();
 }
 
-void Worker::start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first) {
+void Worker::start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags) {
   // Signals are control's: a new thread inherits the mask.
   sigset_t all, before;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  thread_ = std::thread([this, e = std::move(engine), l = std::move(listeners), g = std::move(first)]() mutable {
-    run(std::move(e), std::move(l), std::move(g));
+  thread_ = std::thread([this, e = std::move(engine), l = std::move(listeners), g = std::move(first), t = std::move(tags)]() mutable {
+    run(std::move(e), std::move(l), std::move(g), std::move(t));
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first) {
+void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags) {
   Clock clock;
   WorkerLoop loop(index_, limits_, results_, news_, counters_, std::move(engine), clock);
   bool goes_on = true;
@@ -63,7 +63,7 @@ void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Gen
       },
       &commands);
   loop.install(std::move(first));
-  loop.listen(std::move(listeners));
+  loop.listen(std::move(listeners), std::move(tags));
   while (goes_on) loop.turn(Loop::Wait::block);
   command_event.stop();
   loop.end();

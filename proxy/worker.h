@@ -71,8 +71,8 @@ class Worker {
   // Where owners send answers. Outstanding events are bounded so that it never refuses one.
   Inbox<EventPtr>& results() { return results_; }
 
-  // Takes the listening sockets over (proxy/listener.h) and begins to serve.
-  void start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first);
+  // Takes the listening sockets over (proxy/listener.h) and begins to serve. `tags` are the listeners'; those without have none.
+  void start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags = {});
 
   // Switches between two turns of the loop. Errors: Errc::full when 1,000 commands wait, with `next` untouched.
   Result<void> install(Generation&& next);
@@ -93,7 +93,7 @@ class Worker {
     Kind kind = Kind::install;
     Generation generation;
   };
-  void run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first);
+  void run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags);
   void command(Command::Kind kind);
 
   const std::uint16_t index_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -53,8 +54,8 @@ class WorkerLoop {
   WorkerLoop& operator=(const WorkerLoop&) = delete;
 
   void install(Generation next);
-  void listen(std::vector<int> fds);        // takes them over
-  void adopt(int fd, std::string_view client_ip);   // a connected, non-blocking socket
+  void listen(std::vector<int> fds, std::vector<std::string> tags = {});   // takes them over
+  void adopt(int fd, std::string_view client_ip, std::string_view tag = {});   // a connected, non-blocking socket; the tag outlives it
   void drain();
   // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
   void turn(Loop::Wait wait);
@@ -90,6 +91,7 @@ class WorkerLoop {
   struct Acceptor {
     WorkerLoop* worker = nullptr;
     int fd = -1;
+    std::string_view tag;
     FdEvent event;
   };
   static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
@@ -97,7 +99,7 @@ class WorkerLoop {
   static void on_results(evutil_socket_t fd, short what, void* self);
   static void on_accept_again(void* self, std::uint32_t tag);
   // Returns false when the queue is empty or accepting has to wait.
-  bool accept_one(int fd);
+  bool accept_one(int fd, std::string_view tag);
   void end_turn();
   void deliver(EventPtr event);
   void submit_refused(EventPtr event, Errc code);
@@ -117,6 +119,7 @@ class WorkerLoop {
   TimerWheel wheel_;
   TicketTable tickets_;
   FdEvent results_event_;
+  std::vector<std::string> tags_;                        // of the listeners: connections point at them to the end
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   TimerId accept_again_;
   DateLine date_;
