@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/route.h"
 #include "proxy/settings.h"
@@ -25,6 +26,8 @@ class Config {
   virtual bool has_routes() const = 0;
   // The tree of routes, for a person: lines.
   virtual std::string explain() const { return "the module interface of the store\n"; }
+  // Its jobs, or null. Life: the config's; they change while they run, the config does not.
+  virtual Crons* crons() const { return nullptr; }
   // Errors: "FILE:LINE: sentence".
   virtual Result<std::unique_ptr<RouteTable>, std::string> make_routes(std::shared_ptr<const StoreSet> stores,
                                                                        std::uint16_t worker) const = 0;

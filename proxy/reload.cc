@@ -92,7 +92,8 @@ Result<Prepared, std::string> Reloader::prepare(std::uint16_t workers, const Set
 }
 
 std::vector<Generation> Reloader::apply(Prepared prepared) {
-  engine_.apply(std::move(prepared.plan));
+  stores_ = engine_.apply(std::move(prepared.plan));
+  config_ = std::move(prepared.config);
   settings_ = std::move(prepared.settings);
   ++generation_;
   std::vector<Generation> generations;

@@ -46,6 +46,8 @@ class Reloader {
 
   std::uint64_t generation() const { return generation_; }     // of the last apply()
   const Settings& settings() const { return *settings_; }      // of the last apply()
+  const std::shared_ptr<const Config>& config() const { return config_; }      // likewise
+  StorePtr find_store(std::string_view name) const { return stores_ ? stores_->find(name) : nullptr; }
   const std::string& path() const { return path_; }
 
  private:
@@ -55,7 +57,8 @@ class Reloader {
   EngineControl& engine_;
   const std::string path_;
   const Overrides overrides_;
-  std::shared_ptr<const Config> read_ahead_;
+  std::shared_ptr<const Config> read_ahead_, config_;
+  std::shared_ptr<const StoreSet> stores_;
   std::shared_ptr<const Settings> settings_;
   std::uint64_t generation_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <spdlog/fmt/fmt.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kNews = 4096;
 constexpr std::uint32_t kMaxWorkers = 256;
 constexpr rlim_t kOtherDescriptors = 1024;   // stores, wake-ups, logs
+constexpr std::uint32_t kCronEvents = 100;   // under way at once: fewer than a worker's commands, so that a reload has room
 constexpr std::size_t kWorkerDescriptors = 8; // of each worker: its loop and its inboxes
 
 // The cores this process may use, which taskset and containers make fewer than the machine has.
@@ -52,6 +54,12 @@ bool descriptors_left(std::size_t count) {
   }
   for (const int fd : opened) close(fd);
   return opened.size() == count;
+}
+
+std::uint64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
 std::string json(std::string_view text) {
@@ -140,6 +148,7 @@ Result<Started, std::string> Server::start() {
   }
   for (std::uint16_t w = 0; w < count; ++w)
     workers_[w]->start(std::move(engines[w]), std::move(fds[w]), std::move(generations[w]), tags);
+  begin_crons();
   parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
   if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
   return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", *port, count,
@@ -149,6 +158,7 @@ Result<Started, std::string> Server::start() {
 std::string Server::serve() {
   while (!end_wanted_) {
     wait_for_news();
+    run_crons();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
     if (reload_wanted_ && !switching() && !end_wanted_) reload();
   }
@@ -163,7 +173,12 @@ bool Server::switching() const {
 
 void Server::wait_for_news() {
   pollfd fds[2] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}};
-  if (poll(fds, 2, -1) <= 0) return;
+  int timeout_ms = -1;
+  if (crons_ && crons_->next_ms() != Crons::kNever) {
+    const std::uint64_t now = now_ms(), next = crons_->next_ms();
+    timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
+  }
+  if (poll(fds, 2, timeout_ms) <= 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[1].revents == 0) return;
   news_.wake().quiet();
@@ -194,6 +209,10 @@ void Server::hear(News news) {
       parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
       return;
     case News::Kind::drained: ++drained_; return;
+    case News::Kind::answered:
+      --cron_events_;
+      if (crons_) crons_->answered(news.cron);
+      return;
     case News::Kind::retired:
     case News::Kind::ended: return;
   }
@@ -206,6 +225,7 @@ void Server::reload() {
   for (const std::string& w : prepared->warnings) parts_.log.warn("reload: " + w);
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
   limits_->apply(reloader_.settings());
+  begin_crons();
   parts_.log.set_level(find_log_level(reloader_.settings().log_level).value_or(LogLevel::info));
   reload_unsaid_ = true;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -220,7 +240,35 @@ void Server::reload_failed(std::string_view why) {
   parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
 }
 
+void Server::begin_crons() {
+  Crons* const next = reloader_.config()->crons();
+  if (next) next->start(now_ms(), crons_, [this](CronEvent event) { return send(std::move(event)); });
+  if (crons_) crons_->stop();
+  crons_ = next;
+  cron_config_ = reloader_.config();
+}
+
+std::uint32_t Server::send(CronEvent event) {
+  StorePtr store = reloader_.find_store(event.store);
+  if (!store || cron_events_ == kCronEvents) return 0;
+  if (++cron_ids_ == 0) ++cron_ids_;
+  const std::uint32_t id = cron_ids_;
+  if (!workers_[id % workers_.size()]->post(std::move(store), std::move(event), id)) return 0;
+  ++cron_events_;
+  return id;
+}
+
+void Server::run_crons() {
+  if (!crons_ || end_wanted_) return;
+  const Crons::Ran ran = crons_->run(now_ms());
+  cron_runs_.add(ran.runs);
+  cron_failures_.add(ran.failures);
+  if (ran.reload_wanted) reload_wanted_ = true;
+}
+
 void Server::drain() {
+  if (crons_) crons_->stop();
+  crons_ = nullptr;
   for (const auto& w : workers_) w->drain();
   while (drained_ < workers_.size()) {
     news_.wake().wait(-1);
@@ -250,6 +298,8 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("commits", engine.commits);
   put("reloads", reloads_.get());
   put("reload_failures", reload_failures_.get());
+  put("cron_runs", cron_runs_.get());
+  put("cron_failures", cron_failures_.get());
   put("answers", sum(&Counters::answers));
   put("evaluated", engine.evaluated);
   put("faults", engine.faults);

@@ -58,6 +58,7 @@ void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Gen
             case Command::Kind::install: c.loop.install(std::move(command.generation)); break;
             case Command::Kind::drain: c.loop.drain(); break;
             case Command::Kind::end: c.goes_on = false; break;
+            case Command::Kind::post: c.loop.post(command.posted->store, command.posted->event, command.posted->id); break;
           }
         });
       },
@@ -82,6 +83,13 @@ void Worker::command(Command::Kind kind) {
   c.kind = kind;
   // A full inbox is being emptied: its reader never blocks.
   while (!commands_.push(std::move(c))) std::this_thread::yield();
+}
+
+Result<void> Worker::post(StorePtr store, CronEvent event, std::uint32_t id) {
+  Command c;
+  c.kind = Command::Kind::post;
+  c.posted = std::make_unique<Posted>(Posted{std::move(store), std::move(event), id});
+  return commands_.push(std::move(c));
 }
 
 void Worker::drain() { command(Command::Kind::drain); }

@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 
+#include "proxy/module_call.h"
+
 namespace sluice::proxy {
 namespace {
 constexpr int kAcceptsPerTurn = 64;
@@ -171,6 +173,44 @@ void WorkerLoop::closed(Connection& c) {
     --refused_open_;
   }
   closed_.emplace_back(&c);          // until the turn ends: a callback of its own may be under way
+}
+
+void WorkerLoop::tell(std::uint32_t id, std::uint16_t status, Errc error, std::string_view body) {
+  News news;
+  news.kind = News::Kind::answered;
+  news.worker = index_;
+  news.cron = {id, status, error, std::string(body)};
+  unsent_.push_back(std::move(news));
+}
+
+void WorkerLoop::post(const StorePtr& store, const CronEvent& asked, std::uint32_t id) {
+  LiveGeneration& live = current();
+  std::vector<Parameter> query;
+  for (const auto& [name, value] : asked.fields) query.push_back({name, value});
+  Buffer body;
+  if (asked.has_body && !asked.body.empty()) {
+    body = Buffer::copy(asked.body, &limits_.payload);
+    if (!body) return tell(id, 503, Errc::payload_budget, {});
+  }
+  Call call;
+  Response refused;
+  if (!make_call(call, refused, store, {.method = asked.method, .path = asked.path, .query = query, .headers = {}, .body = &body, .has_length = true}))
+    return tell(id, refused.status, refused.error, refused.body.flat());
+  EventPtr event = live.take_event();
+  if (!engine_->prepare(*event, call)) {
+    tell(id, event->answer.status, event->answer.error, event->answer.body.flat());
+    return live.recycle(std::move(event));
+  }
+  live.submit(std::move(event), this, id);
+}
+
+void WorkerLoop::answered(std::uint32_t tag, EventPtr event) {
+  std::string body(event->answer.body.flat());
+  // A large document lies in pieces.
+  if (body.empty())
+    for (const std::string_view p : event->answer.body.pieces) body.append(p);
+  tell(tag, event->answer.status, event->answer.error, body);
+  current().recycle(std::move(event));
 }
 
 void WorkerLoop::drain() {

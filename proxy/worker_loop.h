@@ -45,17 +45,18 @@ class LiveGeneration final : public Services {
 };
 
 // Thread: worker. The constructor's arguments outlive it.
-class WorkerLoop {
+class WorkerLoop final : private Waiter {
  public:
   WorkerLoop(std::uint16_t index, ProcessLimits& limits, Inbox<EventPtr>& results, Inbox<News>& news, Counters& counters,
              std::unique_ptr<Engine> engine, Clock& clock);
-  ~WorkerLoop();
+  ~WorkerLoop() override;
   WorkerLoop(const WorkerLoop&) = delete;
   WorkerLoop& operator=(const WorkerLoop&) = delete;
 
   void install(Generation next);
   void listen(std::vector<int> fds, std::vector<std::string> tags = {});   // takes them over
   void adopt(int fd, std::string_view client_ip, std::string_view tag = {});   // a connected, non-blocking socket; the tag outlives it
+  void post(const StorePtr& store, const CronEvent& event, std::uint32_t id);
   void drain();
   // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
   void turn(Loop::Wait wait);
@@ -88,6 +89,10 @@ class WorkerLoop {
 
  private:
   friend class LiveGeneration;
+  // Of crons' events.
+  void answered(std::uint32_t tag, EventPtr event) override;
+  void timed_out(std::uint32_t) override {}
+  void tell(std::uint32_t id, std::uint16_t status, Errc error, std::string_view body);
   struct Acceptor {
     WorkerLoop* worker = nullptr;
     int fd = -1;
