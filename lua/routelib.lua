@@ -10,7 +10,7 @@ local sort = table.sort
 local math = math
 
 local Handler = { __metatable = "sluice.handler" }
-local declared = { stores = {}, pools = {}, routes = {} }
+local declared = { stores = {}, pools = {}, sets = {}, routes = {}, zone = nil }
 local closed = false
 
 local function did_you_mean(word, names)
@@ -92,26 +92,74 @@ declaration("stats", function(t, at)
   end
 end)
 
+-- set_NAME = { "a", "b" } or, by zones, { east = { "a" }, west = { "b", "c" } }: what a `children` may be.
+local function declare_set(name, spec, at)
+  if declared.sets[name] then fail(at, name, "set `" .. name .. "` is declared twice") end
+  local function list_of(list)
+    if type(list) ~= "table" or #list == 0 then
+      fail(at, name, "set `" .. name .. "` is a list of stores and pools, or zones with such lists: { \"a\", \"b\" }, { east = { \"a\" } }")
+    end
+    for _, k in ipairs(sorted_keys(list)) do
+      if type(k) ~= "number" or type(list[k]) ~= "string" then fail(at, name, "set `" .. name .. "`: its lists have names of stores and pools") end
+    end
+    return list
+  end
+  if type(spec) ~= "table" or next(spec) == nil then list_of(nil) end
+  if #spec > 0 then
+    declared.sets[name] = { at = at, list = list_of(spec) }
+    return
+  end
+  local zones = {}
+  for _, zone in ipairs(sorted_keys(spec)) do zones[tostring(zone)] = list_of(spec[zone]) end
+  declared.sets[name] = { at = at, zones = zones }
+end
+
+local function set_zone(name, what)
+  local file, line = core.where(3)
+  if closed then core.fail(file, line, nil, what .. "() belongs to the config, not into a route") end
+  if type(name) ~= "string" or name == "" then core.fail(file, line, nil, what .. ": a zone is a name") end
+  if declared.zone then core.fail(file, line, nil, "the local zone is said twice") end
+  declared.zone = name
+end
+-- Where this node is: children of that zone come first.
+rawset(_G, "local_zone", function(name) set_zone(name, "local_zone") end)
+rawset(_G, "local_zone_from_env", function(variable)
+  set_zone(type(variable) == "string" and os.getenv(variable) or nil, "local_zone_from_env")
+end)
+rawset(_G, "local_zone_from_file", function(name)
+  local text, why
+  if type(name) == "string" then text, why = core.read_file(name) end
+  if why then
+    local file, line = core.where(2)
+    core.fail(file, line, nil, "local_zone_from_file: " .. why)
+  end
+  set_zone(text and text:match("^%s*(.-)%s*$"), "local_zone_from_file")
+end)
+
+local function declare_pool(name, spec, at)
+  if type(name) ~= "string" or type(spec) ~= "table" then
+    fail(at, tostring(name), "pools { NAME = { stores = { \"a\", \"b\" } } }")
+  end
+  if declared.pools[name] ~= nil then fail(at, name, "pool `" .. name .. "` is declared twice") end
+  for k in pairs(spec) do
+    if k == "backends" then fail(at, name, "pool `" .. name .. "`: backends are not there yet; pools are made of `stores`") end
+    if k ~= "stores" and k ~= "seed" then
+      fail(at, tostring(k), "pool `" .. name .. "` has no `" .. tostring(k) .. "`" .. did_you_mean(tostring(k), { "stores", "seed" }))
+    end
+  end
+  if type(spec.stores) ~= "table" or #spec.stores == 0 then
+    fail(at, name, "pool `" .. name .. "` needs stores = { \"NAME\", ... }, at least one")
+  end
+  if spec.seed ~= nil and not (type(spec.seed) == "number" and spec.seed >= 0 and spec.seed <= 2 ^ 53 and spec.seed % 1 == 0) then
+    fail(at, "seed", "pool `" .. name .. "`: seed is a whole number from 0")
+  end
+  declared.pools[name] = { at = at, stores = spec.stores, seed = spec.seed }
+end
+
 declaration("pools", function(t, at)
   for _, name in ipairs(sorted_keys(t)) do
-    local spec = t[name]
-    if type(name) ~= "string" or type(spec) ~= "table" then
-      fail(at, tostring(name), "pools { NAME = { stores = { \"a\", \"b\" } } }")
-    end
-    if declared.pools[name] ~= nil then fail(at, name, "pool `" .. name .. "` is declared twice") end
-    for k in pairs(spec) do
-      if k == "backends" then fail(at, name, "pool `" .. name .. "`: backends are not there yet; pools are made of `stores`") end
-      if k ~= "stores" and k ~= "seed" then
-        fail(at, tostring(k), "pool `" .. name .. "` has no `" .. tostring(k) .. "`" .. did_you_mean(tostring(k), { "stores", "seed" }))
-      end
-    end
-    if type(spec.stores) ~= "table" or #spec.stores == 0 then
-      fail(at, name, "pool `" .. name .. "` needs stores = { \"NAME\", ... }, at least one")
-    end
-    if spec.seed ~= nil and not (type(spec.seed) == "number" and spec.seed >= 0 and spec.seed <= 2 ^ 53 and spec.seed % 1 == 0) then
-      fail(at, "seed", "pool `" .. name .. "`: seed is a whole number from 0")
-    end
-    declared.pools[name] = { at = at, stores = spec.stores, seed = spec.seed }
+    local declare = type(name) == "string" and name:sub(1, 4) == "set_" and declare_set or declare_pool
+    declare(name, t[name], at)
   end
 end)
 
@@ -133,7 +181,29 @@ local function check_pools()
     end
     made[name] = core.stage == "config" and sluice.pool(list, { name = name, seed = pool.seed }) or true
   end
+  for _, name in ipairs(sorted_keys(declared.sets)) do
+    local set = declared.sets[name]
+    for _, list in pairs(set.zones or { set.list }) do
+      for _, member in ipairs(list) do
+        if declared.stores[member] == nil and declared.pools[member] == nil then
+          local names = sorted_keys(declared.stores)
+          for _, k in ipairs(sorted_keys(declared.pools)) do names[#names + 1] = k end
+          fail(set.at, name, "set `" .. name .. "`: there is no store or pool `" .. member .. "`" .. did_you_mean(member, names))
+        end
+      end
+    end
+  end
   return made
+end
+
+-- The members of a set, those of the local zone first, then the zones by their names.
+local function members(set, zone)
+  if set.list then return set.list end
+  local list = {}
+  local function add(name) for _, member in ipairs(set.zones[name] or {}) do list[#list + 1] = member end end
+  if zone then add(zone) end
+  for _, name in ipairs(sorted_keys(set.zones)) do if name ~= zone then add(name) end end
+  return list
 end
 
 -- Handlers. Each option has a kind: child, children, number, boolean, function, methods. "!" behind it: required.
@@ -144,7 +214,8 @@ local options_of = {}   -- handler -> option -> kind
 local kinds = {
   child = function(v) return type(v) == "string" or getmetatable(v) == "sluice.handler", "a store, a pool or a handler" end,
   children = function(v)
-    return type(v) == "table" and getmetatable(v) ~= "sluice.handler" and next(v) ~= nil, "a table of stores, pools or handlers"
+    return type(v) == "string" or type(v) == "table" and getmetatable(v) ~= "sluice.handler" and next(v) ~= nil,
+      "a table of stores, pools or handlers, or the name of a set"
   end,
   number = function(v) return type(v) == "number" and v >= 0, "a number from 0" end,
   boolean = function(v) return type(v) == "boolean", "true or false" end,
@@ -188,6 +259,7 @@ local build
 local function resolve(child, at, label)
   if type(child) == "string" then
     local found = conf.pools[child] or conf.stores[child]
+    if not found and declared.sets[child] then fail(at, nil, "`" .. child .. "` is a set: it is all of a `children`, not one of them") end
     if not found then
       local names = sorted_keys(conf.pools)
       for _, k in ipairs(sorted_keys(conf.stores)) do names[#names + 1] = k end
@@ -203,8 +275,18 @@ local function resolve(child, at, label)
   return build(child, label)
 end
 
-local function resolve_list(children, at, label)
+local function resolve_list(children, at, label, zone)
   local list = {}
+  if type(children) == "string" then
+    local set = declared.sets[children]
+    if not set then
+      fail(at, nil, "there is no set `" .. children .. "`" .. did_you_mean(children, sorted_keys(declared.sets)) .. "; one child alone is { \"" .. children .. "\" }")
+    end
+    if zone and not (set.zones and set.zones[zone]) then fail(at, "local_zone", "set `" .. children .. "` has no zone `" .. zone .. "`") end
+    children = members(set, zone or declared.zone)
+  elseif zone then
+    fail(at, "local_zone", "`local_zone` goes with children = \"set_NAME\", a set with zones")
+  end
   for _, k in ipairs(sorted_keys(children)) do
     if type(k) ~= "number" then fail(at, "children", "children are a list here, without names") end
   end
@@ -230,11 +312,11 @@ handler("route_stores", {}, function() return core.stores() end)
 -- One after the other: a GOOD answer is returned, an OK one too unless `miss`; an error or a timeout asks the next.
 -- When all fail: the first miss that was seen, else the last error.
 handler("route_failover",
-  { children = "children!", failover_count = "number", miss = "boolean", wait = "number", shuffle = "boolean" },
+  { children = "children!", failover_count = "number", miss = "boolean", wait = "number", shuffle = "boolean", local_zone = "string" },
   function(h, label)
     local args = h.args
     local fgen = sluice.funcgen_new()
-    local hs = handles_of(fgen, resolve_list(args.children, h.at, label))
+    local hs = handles_of(fgen, resolve_list(args.children, h.at, label, args.local_zone))
     if args.shuffle then
       for i = #hs, 2, -1 do
         local j = math.random(i)
@@ -627,9 +709,10 @@ handler("route_lua", { f = "function!", children = "children", methods = "method
   local args = h.args
   local fgen = sluice.funcgen_new()
   local hs = {}
-  for _, k in ipairs(sorted_keys(args.children or {})) do
+  if type(args.children) == "string" then hs = handles_of(fgen, resolve_list(args.children, h.at, label)) end
+  for _, k in ipairs(type(args.children) == "table" and sorted_keys(args.children) or {}) do
     local child = args.children[k]
-    if type(child) == "table" and getmetatable(child) ~= "sluice.handler" then
+    if type(child) == "table" and getmetatable(child) ~= "sluice.handler" or declared.sets[child] then
       hs[k] = handles_of(fgen, resolve_list(child, h.at, label))
     else
       hs[k] = fgen:new_handle(resolve(child, h.at, label))
@@ -768,8 +851,8 @@ local function explain_entry(lines, indent, key, entry)
   if type(entry) == "function" then
     lines[#lines + 1] = head .. "function at " .. core.function_place(entry)
   elseif type(entry) == "string" then
-    local pool = declared.pools[entry]
-    lines[#lines + 1] = head .. (pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
+    local pool, set = declared.pools[entry], declared.sets[entry]
+    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
   else
     local words, children = { entry.name }, {}
     for _, k in ipairs(sorted_keys(entry.args)) do
@@ -817,7 +900,7 @@ local function explain()
 end
 
 -- A word that looks like one of ours and is not.
-local words = { "settings", "shared", "stats", "stores", "pools", "routes", "cmdmap", "sluice" }
+local words = { "settings", "shared", "local_zone", "stats", "stores", "pools", "routes", "cmdmap", "sluice" }
 for name in pairs(handlers) do if name ~= "cmdmap" then words[#words + 1] = name end end
 setmetatable(_G, { __metatable = "sluice.globals", __index = function(_, name)
   if not closed and type(name) == "string" and name:sub(1, 6) == "route_" then

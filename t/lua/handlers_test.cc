@@ -1,4 +1,6 @@
 // The handlers of the route library that ask several children, choose one, or answer by themselves.
+#include <cstdlib>
+
 #include "t/lua/harness.h"
 
 using namespace sluice::lua::harness;
@@ -250,6 +252,77 @@ TEST_CASE("handlers refuse options that cannot be") {
       {a + "route_auth { child = 'a', users = { ['a:b'] = 'x' } } }", "t.lua:2: route_auth: `users` is a table"},
       {a + "route_cors { child = 'a', origins = { '*' }, credentials = true } }", "t.lua:2: route_cors: `credentials` goes not with"},
       {a + "route_cors { child = 'a', origins = {} } }", "t.lua:2: route_cors: `origins` is a list"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.text);
+    const std::string why = error_of(c.text);
+    CAPTURE(why);
+    CHECK(why.find(c.says) == 0);
+  }
+}
+
+TEST_CASE("a set is a list of children, and of one by zones the local zone comes first") {
+  const auto order = [](std::string_view before, std::string_view options = "") {
+    World w("pools { set_flat = { 'c', 'a' }, set_zoned = { east = { 'b' }, west = { 'c', 'a' } } } " + std::string(before) +
+            " routes { map = { ['/'] = route_failover { children = 'set_zoned', miss = true" + std::string(options) + " }, ['/flat'] = route_failover { children = 'set_flat', miss = true }, "
+            "['/lua'] = route_lua { children = { all = 'set_flat', one = 'b' }, f = function(rctx, h) return function(r) rctx:enqueue(rctx:request_new('GET', '/views/v'), h.all) "
+            "return #h.all .. ' ' .. rctx:wait_cond(2) end end } } }");
+    std::string asked;
+    w.services.answerer = [&](Event& e) {
+      asked += e.store->name();
+      e.answer.status = 404;
+    };
+    w.get("/objects/k");
+    asked += " ";
+    w.get("/flat/objects/k");
+    CHECK(w.get("/lua")->body == "2 2");
+    return asked.substr(0, 6);
+  };
+  CHECK(order("") == "bca ca");
+  CHECK(order("local_zone 'west'") == "cab ca");
+  CHECK(order("local_zone 'west'", ", local_zone = 'east'") == "bca ca");
+  CHECK(order("local_zone 'nowhere'") == "bca ca");
+}
+
+TEST_CASE("the local zone may come from the environment or a file") {
+  setenv("SLUICE_TEST_ZONE", "west", 1);
+  const std::string text = std::string(kStores) + "pools { set_z = { east = { 'a' }, west = { 'b' } } } routes { map = { ['/'] = route_failover { children = 'set_z' } } } ";
+  for (const char* how : {"local_zone_from_env 'SLUICE_TEST_ZONE'", "local_zone_from_file 'zone.txt'"}) {
+    TempFile file(text + how);
+    file.add("zone.txt", "west\n");
+    auto reader = make_config_reader(nullptr);
+    auto read = reader->read(file.path());
+    if (!read) FAIL(read.error());
+    auto made = (*read)->make_routes(stores_of(**read), 0);
+    REQUIRE(made);
+    TestServices services;
+    (*made)->attach(services);
+    services.evaluates = true;
+    TestExchange x(Method::get, "/views/v");
+    Match match;
+    (*made)->find(Method::get, "/views/v", match)->start(x, match, services);
+    CHECK(x.body == "b view v");
+  }
+  unsetenv("SLUICE_TEST_ZONE");
+}
+
+TEST_CASE("sets and zones that cannot be are refused") {
+  struct Case { std::string text, says; };
+  const std::string a = "stores { a = { module = 'm', path = 'p' } }\n";
+  const Case cases[] = {
+      {a + "pools { set_x = {} }", "t.lua:2: set `set_x` is a list of stores and pools"},
+      {a + "pools { set_x = { 'b' } }", "t.lua:2: set `set_x`: there is no store or pool `b`"},
+      {a + "pools { set_x = { east = { 'aa' } } }", "t.lua:2: set `set_x`: there is no store or pool `aa`; did you mean `a`?"},
+      {a + "pools { set_x = { east = 'a' } }", "t.lua:2: set `set_x` is a list of stores and pools"},
+      {a + "pools { set_x = { { stores = { 'a' } } } }", "t.lua:2: set `set_x`: its lists have names"},
+      {a + "pools { set_x = { 'a' } }\nroutes { default = route_direct { child = 'set_x' } }", "t.lua:3: `set_x` is a set: it is all of a `children`"},
+      {a + "pools { set_x = { 'a' } }\nroutes { default = route_allsync { children = 'set_y' } }", "t.lua:3: there is no set `set_y`; did you mean `set_x`?"},
+      {a + "pools { set_x = { 'a' } }\nroutes { default = route_failover { children = 'set_x', local_zone = 'z' } }", "t.lua:3: set `set_x` has no zone `z`"},
+      {a + "routes { default = route_failover { children = { 'a' }, local_zone = 'z' } }", "t.lua:2: `local_zone` goes with"},
+      {a + "local_zone(5)", "t.lua:2: local_zone: a zone is a name"},
+      {a + "local_zone 'x' local_zone 'y'", "t.lua:2: the local zone is said twice"},
+      {a + "local_zone_from_env 'SLUICE_NO_SUCH_VARIABLE'", "t.lua:2: local_zone_from_env: a zone is a name"},
+      {a + "local_zone_from_file 'none.txt'", "t.lua:2: local_zone_from_file: "},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
