@@ -100,7 +100,11 @@ bool read_values(lua_State* L, proxy::Response& out, std::string& why) {
         return false;
       }
       r->pass_on(out);
-      return true;
+      // A number behind it is its class, as best_result() and others return it.
+      if (lua_isnoneornil(L, 2) || lua_type(L, 2) == LUA_TNUMBER) return true;
+      if (lua_gettop(L) == 2 && lua_istable(L, 2)) return read_headers(L, 2, out, why);
+      why = std::string("a route returned a response and a ") + luaL_typename(L, 2) + "; what may follow it are headers, a table";
+      return false;
     }
     case LUA_TNUMBER:
       return read_status(L, 1, out, why) && read_body(L, 2, out, why) && read_headers(L, 3, out, why);

@@ -2,10 +2,11 @@
 
 namespace sluice::lua {
 
-void make_class(lua_State* L, Kind kind, const char* name, const luaL_Reg* methods) {
+void make_class(lua_State* L, Kind kind, const char* name, const luaL_Reg* methods, const void* upvalue) {
   lua_createtable(L, 0, 4);
   lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
+  push_pointer(L, upvalue);
+  luaL_setfuncs(L, methods, 1);
   lua_setfield(L, -2, "__index");
   // Locked: what getmetatable() shows is a name.
   lua_pushstring(L, name);

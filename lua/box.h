@@ -10,6 +10,7 @@ namespace sluice::lua {
 
 enum class Kind : std::uint32_t {
   request = 0x51c30001, response, rctx, fgen, route, target, store_description, pool_description, handle_value,
+  word_route, shared_table, inspector, mutator, limiter, limiter_description,
 };
 
 struct Box {
@@ -42,7 +43,7 @@ T& check_boxed(lua_State* L, int index, Kind kind, const char* what) {
 
 // Pushes a new userdata whose methods are those of the registry's table `kind`.
 Box* push_box(lua_State* L, Kind kind, void* object);
-// Makes that table. The list ends with a null name.
-void make_class(lua_State* L, Kind kind, const char* name, const luaL_Reg* methods);
+// Makes that table. The list ends with a null name; each method has `upvalue` as its first.
+void make_class(lua_State* L, Kind kind, const char* name, const luaL_Reg* methods, const void* upvalue = nullptr);
 
 }  // namespace sluice::lua

@@ -19,7 +19,11 @@ struct ConfigData {
   std::vector<proxy::StoreSpec> stores;
   std::vector<PoolSpec> pools;
   Value value;                           // of sluice_config_pools()
+  std::vector<SharedSpec> shared;
+  std::vector<std::shared_ptr<Limiter>> limiters;
+  std::vector<std::shared_ptr<UserStat>> stats;
   bool has_routes = false;
+  std::string explanation;               // the tree of routes, for a person
 };
 
 // Runs the route library and then the file, in a VM where both stages' parts are open. Leaves the library's own table

@@ -2,12 +2,17 @@
 #include <algorithm>
 
 #include "lua/box.h"
+#include "lua/inspector.h"
 #include "lua/library.h"
+#include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
 namespace {
+
+constexpr std::size_t kMostStats = 1000;
+constexpr std::uint64_t kMostShared = std::uint64_t{64} << 30;
 
 Draft& draft(lua_State* L, const char* what) {
   Draft& d = *static_cast<Draft*>(lua_touserdata(L, lua_upvalueindex(1)));
@@ -149,6 +154,73 @@ int store_or_raise(lua_State* L) {
   return raise(L, text_at(L, -1));
 }
 
+// core.shared(name, size): nothing, or what is wrong.
+int shared(lua_State* L) {
+  Draft& d = draft(L, "shared");
+  luaL_checkstring(L, 1);
+  lua_settop(L, 2);
+  {
+    std::string why;
+    SharedSpec spec;
+    spec.name = text_at(L, 1);
+    std::optional<std::uint64_t> bytes;
+    if (lua_type(L, 2) == LUA_TNUMBER && lua_tonumber(L, 2) >= 0 && lua_tonumber(L, 2) < 1e15)
+      bytes = static_cast<std::uint64_t>(lua_tonumber(L, 2));
+    else if (lua_type(L, 2) == LUA_TSTRING) bytes = read_size(text_at(L, 2));
+    if (!proxy::is_name(spec.name)) why = "`" + spec.name + "` is not a shared table's name: 1 to 64 of A-Z a-z 0-9 - _";
+    else if (!bytes || *bytes < SharedTable::kLeastBytes || *bytes > kMostShared)
+      why = "shared table `" + spec.name + "` needs a size from \"4KiB\" to \"64GiB\"";
+    for (const SharedSpec& other : d.shared)
+      if (other.name == spec.name) why = "shared table `" + spec.name + "` is declared twice";
+    if (!why.empty()) {
+      push(L, why);
+      return 1;
+    }
+    spec.bytes = *bytes;
+    spec.table = d.commons->shared.find_or_make(spec.name, [&] { return std::make_shared<SharedTable>(*bytes); });
+    d.shared.push_back(std::move(spec));
+  }
+  add_shared(L, d.shared.back());
+  return 0;
+}
+
+// core.stat(name, kind): nothing, or what is wrong.
+int stat(lua_State* L) {
+  Draft& d = draft(L, "stats");
+  luaL_checkstring(L, 1);
+  lua_settop(L, 2);
+  {
+    std::string why;
+    const std::string name(text_at(L, 1));
+    const std::string_view kind = lua_type(L, 2) == LUA_TSTRING ? text_at(L, 2) : std::string_view();
+    if (!proxy::is_name(name)) why = "`" + name + "` is not the name of a counter: 1 to 64 of A-Z a-z 0-9 - _";
+    else if (kind != "counter" && kind != "histogram") why = "`" + name + "` is \"counter\" or \"histogram\"";
+    else if (d.stats.size() == kMostStats) why = "more than 1000 counters and histograms";
+    for (const auto& other : d.stats)
+      if (other->name() == name) why = "`" + name + "` is counted twice";
+    if (!why.empty()) {
+      push(L, why);
+      return 1;
+    }
+    const auto which = kind == "counter" ? UserStat::Kind::counter : UserStat::Kind::histogram;
+    d.stats.push_back(d.commons->stats.find_or_make(name + " " + std::string(kind), [&] { return std::make_shared<UserStat>(name, which); }));
+  }
+  add_stat(L, *d.stats.back(), UserStat::kControl);
+  return 0;
+}
+
+// sluice.add_stat(name [, kind]): the same, raising.
+int add_stat_or_raise(lua_State* L) {
+  luaL_checkstring(L, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
+    lua_pushliteral(L, "counter");
+    lua_replace(L, 2);
+  }
+  if (stat(L) == 0) return 0;
+  return raise(L, text_at(L, -1));
+}
+
 // What a double holds exactly.
 bool is_seed(double n) { return n >= 0 && n <= 9007199254740992.0 && n == static_cast<double>(static_cast<std::uint64_t>(n)); }
 
@@ -203,23 +275,64 @@ int pool(lua_State* L) {
   return raise(L, text_at(L, -1));
 }
 
+// sluice.ratelim_tbf{...}: what a file makes for its routes, it makes here too; crons may ask it. Raises.
+int ratelim(lua_State* L) {
+  Draft& d = draft(L, "sluice.ratelim_tbf");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  {
+    LimitSpec spec;
+    std::string name, why;
+    if (read_limit(L, 1, spec, name, why)) {
+      d.own_limiters.push_back(std::make_shared<Limiter>(spec, false));
+      push_limiter(L, *d.own_limiters.back());
+      return 1;
+    }
+    push(L, "sluice.ratelim_tbf: " + why);
+  }
+  return raise(L, text_at(L, -1));
+}
+
+// sluice.ratelim_global_tbf{...}: a description; sluice_config_routes() gets the limiter in its place. Raises.
+int ratelim_global(lua_State* L) {
+  Draft& d = draft(L, "sluice.ratelim_global_tbf");
+  luaL_checktype(L, 1, LUA_TTABLE);
+  std::string why;
+  {
+    LimitSpec spec;
+    std::string name = "#" + std::to_string(d.limiters.size());
+    if (read_limit(L, 1, spec, name, why)) {
+      d.indices.push_back(std::make_unique<std::uint32_t>(static_cast<std::uint32_t>(d.limiters.size())));
+      d.limiters.push_back(global_limiter(*d.commons, name, spec));
+      push_box(L, Kind::limiter_description, d.indices.back().get());
+      return 1;
+    }
+    push(L, "sluice.ratelim_global_tbf: " + why);
+  }
+  return raise(L, text_at(L, -1));
+}
+
 // sluice.settings{...}: for the lower layer.
 int settings_or_raise(lua_State* L) {
   if (settings(L) == 0) return 0;
   return raise(L, text_at(L, -1));
 }
 
-int no_methods(lua_State* L) { return luaL_error(L, "a description of a store or pool has no methods here; routes use it"); }
+int no_methods(lua_State* L) { return luaL_error(L, "a description has no methods here; routes use it"); }
 
 }  // namespace
 
 void open_config_stage(lua_State* L, Draft& d) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kNone[] = {{"enqueue", no_methods}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"pool", pool}, {"settings", settings_or_raise}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {"shared", shared}, {"stat", stat}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"pool", pool}, {"settings", settings_or_raise}, {"ratelim_tbf", ratelim}, {"ratelim_global_tbf", ratelim_global},
+                                         {"add_stat", add_stat_or_raise}, {nullptr, nullptr}};
   make_class(L, Kind::store_description, "sluice.store", kNone);
   make_class(L, Kind::pool_description, "sluice.pool", kNone);
+  make_class(L, Kind::limiter_description, "sluice.ratelim", kNone);
+  open_limiters(L, d.home);
+  open_inspectors(L);
+  open_mutators(L);
   push_core(L);
   set_functions(L, kCore, &d);
   lua_pushliteral(L, "config");

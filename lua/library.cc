@@ -66,6 +66,16 @@ int line(lua_State* L) {
   return 1;
 }
 
+// function_place(f): "FILE:LINE" of its first line.
+int function_place(lua_State* L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_Debug d;
+  lua_settop(L, 1);
+  if (lua_getinfo(L, ">S", &d) == 0) lua_pushliteral(L, "?");
+  else lua_pushfstring(L, "%s:%d", d.short_src, d.linedefined);
+  return 1;
+}
+
 // nearest(word, {names}): the nearest one or nil.
 int nearest_word(lua_State* L) {
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -129,8 +139,8 @@ double clock_ms(clockid_t which) {
 }
 
 int time_real_millis(lua_State* L) {
-  const auto* runtime = static_cast<const Runtime*>(lua_touserdata(L, lua_upvalueindex(1)));
-  lua_pushnumber(L, runtime && runtime->services ? static_cast<double>(runtime->services->wall_ms()) : clock_ms(CLOCK_REALTIME));
+  const auto& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
+  lua_pushnumber(L, home.services ? static_cast<double>(home.services->wall_ms()) : clock_ms(CLOCK_REALTIME));
   return 1;
 }
 
@@ -194,17 +204,26 @@ void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue)
   }
 }
 
-void open_common(lua_State* L, const SourceText& source, proxy::Log* to, Runtime* runtime) {
+void open_file_reader(lua_State* L, const Sources& sources, Sources* read) {
+  const StackGuard guard(L);
+  push_core(L);
+  push_file_reader(L, sources, read);
+  lua_setfield(L, -2, "read_file");
+}
+
+void open_common(lua_State* L, const SourceText& source, proxy::Log* to, const Home& home) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kLog[] = {{"log", log}, {nullptr, nullptr}};
   static constexpr luaL_Reg kTime[] = {{"time_real_millis", time_real_millis}, {"time_mono_millis", time_mono_millis}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kCoreFunctions[] = {{"where", where}, {"fail", fail}, {"line", line}, {"nearest", nearest_word}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCoreFunctions[] = {{"where", where}, {"fail", fail}, {"line", line}, {"nearest", nearest_word},
+                                                 {"function_place", function_place}, {nullptr, nullptr}};
   lua_newtable(L);
   set_numbers(L);
   set_functions(L, kLog, to);
-  set_functions(L, kTime, runtime);
+  set_functions(L, kTime, &home);
   open_json(L);
   lua_setglobal(L, "sluice");
+  open_shared(L, home);
   push_pointer(L, to);
   lua_pushcclosure(L, print, 1);
   lua_setglobal(L, "print");

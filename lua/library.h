@@ -4,7 +4,11 @@
 #include <string_view>
 #include <vector>
 
+#include "lua/commons.h"
+#include "lua/home.h"
 #include "lua/runtime.h"
+#include "lua/sandbox.h"
+#include "lua/shared_api.h"
 #include "lua/value.h"
 #include "proxy/config.h"
 
@@ -17,6 +21,12 @@ struct Draft {
   std::vector<PoolSpec> pools;
   std::string folder;                            // of the file, with its slash, or empty
   bool closed = false;                           // the file has been read: nothing more is declared
+  Commons* commons = nullptr;
+  Home home;                                     // of the config VM
+  std::vector<SharedSpec> shared;
+  std::vector<std::shared_ptr<Limiter>> limiters;
+  std::vector<std::shared_ptr<Limiter>> own_limiters;   // of this VM's crons
+  std::vector<std::shared_ptr<UserStat>> stats;
   std::vector<std::unique_ptr<std::string>> names;          // what descriptions point at
   std::vector<std::unique_ptr<std::uint32_t>> indices;
 };
@@ -28,7 +38,9 @@ struct SourceText {
 };
 
 // Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
-void open_common(lua_State* L, const SourceText& source, proxy::Log* log, Runtime* runtime);
+void open_common(lua_State* L, const SourceText& source, proxy::Log* log, const Home& home);
+// core.read_file(), of files beside the config.
+void open_file_reader(lua_State* L, const Sources& sources, Sources* read);
 void open_config_stage(lua_State* L, Draft& draft);
 void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores);
 
@@ -36,7 +48,7 @@ void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const pro
 void push_core(lua_State* L);
 void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue);   // into the table at the top
 
-Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target);
+void open_routers(lua_State* L, Runtime& runtime);
 
 // The line, from `from` on, where `name` is given a value; `from` when there is none. Shape: lines count from 1.
 int line_of(std::string_view text, std::string_view name, int from);

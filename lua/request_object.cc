@@ -42,6 +42,16 @@ void RequestObject::set_header(std::string_view name, std::string_view value) {
   put(headers, header_count, at, name, value);
 }
 
+void RequestObject::drop_query(std::string_view name) {
+  for (std::size_t at = 0; at < query_count; ++at) {
+    if (query[at].name != name) continue;
+    std::rotate(query.begin() + static_cast<std::ptrdiff_t>(at), query.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                query.begin() + static_cast<std::ptrdiff_t>(query_count));
+    --query_count;
+    return;
+  }
+}
+
 void RequestObject::drop_header(std::string_view name) {
   for (std::size_t at = 0; at < header_count; ++at) {
     if (!same_field(headers[at].name, name)) continue;
@@ -99,6 +109,13 @@ int path(lua_State* L) {
 int full_path(lua_State* L) {
   RequestObject& r = self(L);
   push(L, r.owned ? std::string_view(r.path) : r.live->path);
+  return 1;
+}
+
+// As it was sent, with its query; of an owned one the path.
+int target(lua_State* L) {
+  RequestObject& r = self(L);
+  push(L, r.owned ? std::string_view(r.path) : r.live->target);
   return 1;
 }
 
@@ -211,8 +228,8 @@ int key(lua_State* L) {
 }
 
 int tag(lua_State* L) {
-  self(L);
-  lua_pushliteral(L, "");
+  RequestObject& r = self(L);
+  push(L, r.owned ? std::string_view() : r.live->tag);
   return 1;
 }
 
@@ -305,7 +322,7 @@ int ltrimpath(lua_State* L) {
 
 void register_request(lua_State* L) {
   static constexpr luaL_Reg kMethods[] = {
-      {"method", method}, {"path", path}, {"full_path", full_path}, {"param", param}, {"query", query},
+      {"method", method}, {"path", path}, {"full_path", full_path}, {"target", target}, {"param", param}, {"query", query},
       {"header", header}, {"headers", headers}, {"body", body}, {"key", key}, {"tag", tag}, {"client_ip", client_ip},
       {"http_version", http_version}, {"set", set}, {"set_query", set}, {"set_method", set_method}, {"set_path", set_path},
       {"set_header", set_header}, {"set_body", body}, {"set_key", set_key}, {"ltrimpath", ltrimpath}, {nullptr, nullptr}};

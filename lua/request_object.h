@@ -36,6 +36,7 @@ struct RequestObject {
 
   void reset_owned();
   void set_query(std::string_view name, std::string_view value);    // replaces
+  void drop_query(std::string_view name);
   void set_header(std::string_view name, std::string_view value);
   void drop_header(std::string_view name);
 

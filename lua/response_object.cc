@@ -1,5 +1,6 @@
 #include "lua/response_object.h"
 
+#include <charconv>
 #include <utility>
 
 #include "lua/fields.h"
@@ -14,6 +15,56 @@ void ResponseObject::pass_on(proxy::Response& out) {
   passed_on = true;
   if (event) proxy::respond(out, event->answer);
   else swap(out, response);
+}
+
+bool next_header_line(std::string_view& lines, std::string_view& name, std::string_view& value) {
+  while (!lines.empty()) {
+    const std::size_t end = lines.find("\r\n");
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(end == lines.npos ? lines.size() : end + 2);
+    const std::size_t colon = line.find(": ");
+    if (colon == line.npos) continue;
+    name = line.substr(0, colon);
+    value = line.substr(colon + 2);
+    return true;
+  }
+  return false;
+}
+
+void drop_header_line(std::string& lines, std::string_view wanted) {
+  std::string_view rest = lines, name, value;
+  while (next_header_line(rest, name, value)) {
+    if (!same_field(name, wanted)) continue;
+    const auto at = static_cast<std::size_t>(name.data() - lines.data());
+    const std::size_t after = lines.size() - rest.size();
+    lines.erase(at, after - at);
+    rest = std::string_view(lines).substr(at);
+  }
+}
+
+std::optional<std::string_view> ResponseObject::header(std::string_view wanted, HeaderRoom& room) const {
+  if (!event) {
+    std::string_view lines = response.headers, its, value;
+    while (next_header_line(lines, its, value))
+      if (same_field(its, wanted)) return value;
+  }
+  char* p = room.data();
+  if (same_field(wanted, "etag")) {
+    if (revision() == 0) return std::nullopt;
+    *p++ = '"';
+    p = std::to_chars(p, room.data() + room.size() - 1, revision()).ptr;
+    *p++ = '"';
+  } else if (same_field(wanted, "content-type")) {
+    if (content_type().empty()) return std::nullopt;
+    return content_type();
+  } else if (same_field(wanted, "x-pure-error")) {
+    return error_name();
+  } else if (same_field(wanted, "retry-after") && !event && response.retry_after_s != 0) {
+    p = std::to_chars(p, room.data() + room.size(), response.retry_after_s).ptr;
+  } else {
+    return std::nullopt;
+  }
+  return std::string_view(room.data(), static_cast<std::size_t>(p - room.data()));
 }
 
 bool append_header(std::string& lines, std::string_view name, std::string_view value) {
@@ -51,51 +102,13 @@ int status(lua_State* L) {
   return 1;
 }
 
-std::uint64_t revision_of(const ResponseObject& r) { return r.event ? r.event->answer.revision : r.response.revision; }
-std::string_view error_of(const ResponseObject& r) { return name(r.event ? r.event->answer.error : r.response.error); }
-
-// The value in the header lines of `r`, or none.
-std::optional<std::string_view> find_line(std::string_view lines, std::string_view wanted) {
-  while (!lines.empty()) {
-    const std::size_t end = lines.find("\r\n");
-    const std::string_view line = lines.substr(0, end);
-    const std::size_t colon = line.find(": ");
-    if (colon != line.npos && same_field(line.substr(0, colon), wanted)) return line.substr(colon + 2);
-    if (end == lines.npos) break;
-    lines.remove_prefix(end + 2);
-  }
-  return std::nullopt;
-}
-
 int header(lua_State* L) {
   ResponseObject& r = self(L);
   std::size_t n = 0;
   const char* s = luaL_checklstring(L, 2, &n);
-  const std::string_view wanted(s, n);
-  if (!r.event)
-    if (const auto value = find_line(r.response.headers, wanted)) {
-      push(L, *value);
-      return 1;
-    }
-  if (same_field(wanted, "etag")) {
-    if (const std::uint64_t revision = revision_of(r)) {
-      lua_pushfstring(L, "\"%s\"", std::to_string(revision).c_str());
-      return 1;
-    }
-  } else if (same_field(wanted, "content-type")) {
-    const std::string_view type = r.event ? proxy::text_of(r.event->answer.type) : r.response.content_type;
-    if (!type.empty()) {
-      push(L, type);
-      return 1;
-    }
-  } else if (same_field(wanted, "x-pure-error")) {
-    push(L, error_of(r));
-    return 1;
-  } else if (same_field(wanted, "retry-after") && !r.event && r.response.retry_after_s != 0) {
-    lua_pushfstring(L, "%d", static_cast<int>(r.response.retry_after_s));
-    return 1;
-  }
-  lua_pushnil(L);
+  HeaderRoom room;
+  if (const auto value = r.header({s, n}, room)) push(L, *value);
+  else lua_pushnil(L);
   return 1;
 }
 
@@ -148,14 +161,14 @@ int json(lua_State* L) {
 }
 
 int revision(lua_State* L) {
-  const std::uint64_t n = revision_of(self(L));
+  const std::uint64_t n = self(L).revision();
   if (n == 0) lua_pushnil(L);
   else lua_pushnumber(L, static_cast<double>(n));
   return 1;
 }
 
 int error(lua_State* L) {
-  push(L, error_of(self(L)));
+  push(L, self(L).error_name());
   return 1;
 }
 

@@ -1,6 +1,9 @@
 // A response as Lua sees it: how a store or another route answered, or one that the route made.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "lua/box.h"
@@ -19,6 +22,9 @@ inline Class class_of(std::uint16_t status) {
   return status >= 300 && status < 500 ? Class::ok : Class::any;
 }
 
+// Where a header is written that has no text of its own.
+using HeaderRoom = std::array<char, 40>;
+
 // Thread: worker. Life: its slot's, like RequestObject.
 struct ResponseObject {
   bool alive = false;
@@ -34,12 +40,31 @@ struct ResponseObject {
 
   std::uint16_t status() const { return event ? event->answer.status : response.status; }
   const proxy::Body& body() const { return event ? event->answer.body : response.body; }
+  std::uint64_t revision() const { return event ? event->answer.revision : response.revision; }
+  std::string_view error_name() const { return name(event ? event->answer.error : response.error); }
+  std::string_view content_type() const { return event ? proxy::text_of(event->answer.type) : response.content_type; }
+  // As a client would see it. Life: the object's, or the room's.
+  std::optional<std::string_view> header(std::string_view wanted, HeaderRoom& room) const;
+  // Those of its own lines, and its type.
+  template <class F>
+  void each_header(F&& f) const;
   // Moves the answer into `out`, which is reset; of a kept one it copies.
   void pass_on(proxy::Response& out);
 };
 
+// The next of "name: value\r\n" lines, which is taken off `lines`; false: there is none.
+bool next_header_line(std::string_view& lines, std::string_view& name, std::string_view& value);
+void drop_header_line(std::string& lines, std::string_view name);   // all of that name
 // Appends "name: value\r\n". Errors: false when it may not be sent.
 bool append_header(std::string& lines, std::string_view name, std::string_view value);
+
+template <class F>
+void ResponseObject::each_header(F&& f) const {
+  if (!content_type().empty()) f(std::string_view("Content-Type"), content_type());
+  if (event) return;
+  std::string_view lines = response.headers, name, value;
+  while (next_header_line(lines, name, value)) f(name, value);
+}
 
 // `decode` is cjson's, in the registry under this name.
 inline constexpr const char* kJsonDecode = "sluice.json_decode";

@@ -4,6 +4,8 @@
 
 #include "lua/box.h"
 #include "lua/context.h"
+#include "lua/limiter_api.h"
+#include "lua/targets.h"
 #include "vm/base/check.h"
 
 namespace sluice::lua {
@@ -19,26 +21,17 @@ class LuaRouteTable final : public proxy::RouteTable {
   Runtime& runtime() { return runtime_; }
 
   void attach(proxy::Services& services) override {
-    runtime_.services = &services;
+    runtime_.services = runtime_.home.services = &services;
+    for (const SharedSpec& s : config_->shared) s.table->set_limit(s.bytes);
     runtime_.vm->adopt_thread();
   }
 
   proxy::Route* find(proxy::Method method, std::string_view path, proxy::Match& match) override {
-    const Hook* hook = &runtime_.hooks[static_cast<std::size_t>(method)];
-    if (empty(*hook) && method == proxy::Method::head) hook = &runtime_.hooks[static_cast<std::size_t>(proxy::Method::get)];
-    if (empty(*hook)) hook = &runtime_.any;
-    if (hook->router) return hook->router->find(method, path, match);
-    match.rest = path;
-    match.captured.clear();
-    match.allow = 0;
-    if (hook->route) return hook->route;
-    if (hook->target) {
-      proxy::Route* route = hook->target->methods.find(method);
-      if (!route) match.allow = hook->target->methods.allow();
-      return route;
-    }
-    match.allow = allow_;
-    return nullptr;
+    return find_in(method, path, {}, {}, match);
+  }
+
+  proxy::Route* find_for(const proxy::Request& request, proxy::Match& match) override {
+    return find_in(request.method, request.path, request.tag, by_host_ ? host_of(request) : std::string_view(), match);
   }
 
   void idle() override {
@@ -54,26 +47,59 @@ class LuaRouteTable final : public proxy::RouteTable {
 
   // Of hooks by method alone: what a 405 lists.
   void note_hooks() {
-    if (!empty(runtime_.any)) return;
-    for (std::size_t m = 0; m < proxy::kMethods; ++m)
-      if (!empty(runtime_.hooks[m])) allow_ |= 1u << m;
-    if (allow_ & proxy::method_bit(proxy::Method::get)) allow_ |= proxy::method_bit(proxy::Method::head);
-    if (allow_ != 0) allow_ |= proxy::method_bit(proxy::Method::options);
+    using proxy::Method, proxy::method_bit;
+    for (HookSet& set : runtime_.hooks) {
+      by_host_ = by_host_ || !set.host.empty();
+      if (!set.any.empty()) continue;
+      for (std::size_t m = 0; m < proxy::kMethods; ++m)
+        if (!set.hooks[m].empty()) set.allow |= 1u << m;
+      if (set.allow & method_bit(Method::get)) set.allow |= method_bit(Method::head);
+      if (set.allow != 0) set.allow |= method_bit(Method::options);
+    }
   }
 
  private:
-  static bool empty(const Hook& h) { return h.route == nullptr && h.router == nullptr && h.target == nullptr; }
+  // Without its port and the root's dot.
+  static std::string_view host_of(const proxy::Request& request) {
+    std::string_view host = request.header("host").value_or("");
+    if (const std::size_t colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) host = host.substr(0, colon);
+    if (host.ends_with('.')) host.remove_suffix(1);
+    return host;
+  }
+
+  proxy::Route* find_in(proxy::Method method, std::string_view path, std::string_view tag, std::string_view host,
+                        proxy::Match& match) {
+    match.rest = path;
+    match.captured.clear();
+    match.allow = 0;
+    for (const HookSet& set : runtime_.hooks) {
+      if (!set.takes(tag, host)) continue;
+      const Hook* hook = set.find(method);
+      if (!hook) {
+        match.allow |= set.allow;
+        continue;
+      }
+      match.allow = 0;
+      if (hook->router) return hook->router->find(method, path, match);
+      if (hook->words) return hook->words->find(method, path, match);
+      if (hook->route) return hook->route;
+      proxy::Route* route = hook->target->methods.find(method);
+      if (!route) match.allow = hook->target->methods.allow();
+      return route;
+    }
+    return nullptr;
+  }
 
   const std::shared_ptr<const ConfigData> config_;   // its text and modules: the VM points into it
   Runtime runtime_;
-  std::uint32_t allow_ = 0;
+  bool by_host_ = false;
   std::size_t next_trim_ = 0;
 };
 
 class TargetResolver final : public Resolver {
  public:
-  TargetResolver(Runtime& runtime, const proxy::StoreSet& stores, const std::vector<PoolSpec>& pools)
-      : runtime_(runtime), stores_(stores), pools_(pools) {}
+  TargetResolver(Runtime& runtime, const proxy::StoreSet& stores, const ConfigData& data)
+      : runtime_(runtime), stores_(stores), pools_(data.pools), limiters_(data.limiters) {}
 
   void push_store(lua_State* L, const std::string& name) override {
     proxy::StorePtr store = stores_.find(name);
@@ -104,11 +130,29 @@ class TargetResolver final : public Resolver {
     else luaL_error(L, "a store of pool `%s` is not open", spec.name.c_str());
   }
 
+  void push_limiter(lua_State* L, std::uint32_t index) override { sluice::lua::push_limiter(L, *limiters_[index]); }
+
  private:
   Runtime& runtime_;
   const proxy::StoreSet& stores_;
   const std::vector<PoolSpec>& pools_;
+  const std::vector<std::shared_ptr<Limiter>>& limiters_;
 };
+
+// core.tags: of the listeners, each with true.
+void add_tags(lua_State* L, const proxy::Settings& settings) {
+  const StackGuard guard(L);
+  push_core(L);
+  lua_newtable(L);
+  const auto add = [L](const std::string& tag) {
+    if (tag.empty()) return;
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, tag.c_str());
+  };
+  add(settings.tag);
+  for (const proxy::Settings::Listener& l : settings.more_listeners) add(l.tag);
+  lua_setfield(L, -2, "tags");
+}
 
 struct Pushing {
   const Value& value;
@@ -127,6 +171,7 @@ int push_in_lua(lua_State* L) {
 }  // namespace
 
 Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::shared_ptr<const ConfigData> config,
+                                                                         std::shared_ptr<Commons> commons,
                                                                          std::shared_ptr<const proxy::StoreSet> stores,
                                                                          std::uint16_t worker,
                                                                          std::shared_ptr<Watchdog> watchdog,
@@ -138,16 +183,24 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   Result<std::unique_ptr<Vm>, std::string> vm = Vm::make(data.settings.lua_memory_bytes, data.settings.lua_jit, std::move(watchdog));
   if (!vm) return data.path + ": " + vm.error();
   runtime.vm = std::move(*vm);
+  runtime.commons = std::move(commons);
+  runtime.home.server = runtime.commons->server;
+  runtime.home.log = log;
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);
-  open_common(L, data.source, log, &runtime);
+  open_common(L, data.source, log, runtime.home);
+  for (const SharedSpec& s : data.shared) add_shared(L, s);
+  open_file_reader(L, data.modules, nullptr);
+  open_stats(L, runtime.home, data.stats);
+  for (const auto& s : data.stats) add_stat(L, *s, worker);
   runtime.callbacks = lua_newthread(L);
   luaL_ref(L, LUA_REGISTRYINDEX);   // for as long as the VM
   open_worker_stage(L, runtime, stores);
+  add_tags(L, data.settings);
 
   if (auto ran = run_file(*runtime.vm, data); !ran) return ran.error();
-  TargetResolver resolver(runtime, *stores, data.pools);
+  TargetResolver resolver(runtime, *stores, data);
   Pushing pushing{data.value, resolver};
   if (!runtime.vm->protect(push_in_lua, &pushing)) {
     const std::string why(text_at(L, -1));
@@ -157,10 +210,11 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   lua_pushnil(L);
   lua_setfield(L, LUA_REGISTRYINDEX, kPushed);
   if (auto built = call_library(*runtime.vm, data, "routes", 1, 0); !built) return built.error();
-  if (!runtime.attached) return data.path + ": sluice_config_routes() attached nothing: see sluice.attach()";
+  if (runtime.hooks.empty()) return data.path + ": sluice_config_routes() attached nothing: see sluice.attach()";
   if (auto closed = call_library(*runtime.vm, data, "close", 0, 0); !closed) return closed.error();
   lua_settop(L, 0);
   runtime.sealed = true;
+  runtime.home.loading = false;
   table->note_hooks();
   runtime.vm->collect_all();
   runtime.vm->set_time_limit(data.settings.lua_time_ms);

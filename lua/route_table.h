@@ -14,6 +14,7 @@ namespace sluice::lua {
 // Errors: "FILE:LINE: sentence".
 // Thread: control.
 Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::shared_ptr<const ConfigData> config,
+                                                                         std::shared_ptr<Commons> commons,
                                                                          std::shared_ptr<const proxy::StoreSet> stores,
                                                                          std::uint16_t worker,
                                                                          std::shared_ptr<Watchdog> watchdog,

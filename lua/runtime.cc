@@ -1,6 +1,7 @@
 #include "lua/runtime.h"
 
 #include "lua/context.h"
+#include "lua/fields.h"
 #include "lua/sub_exchange.h"
 
 namespace sluice::lua {
@@ -11,6 +12,20 @@ constexpr std::uint32_t kReportsPerSecond = 20;
 }  // namespace
 
 Runtime::Runtime(proxy::Log* its_log) : log(its_log) {}
+
+const Hook* HookSet::find(proxy::Method method) const {
+  const Hook* hook = &hooks[static_cast<std::size_t>(method)];
+  if (hook->empty() && method == proxy::Method::head) hook = &hooks[static_cast<std::size_t>(proxy::Method::get)];
+  if (hook->empty()) hook = &any;
+  return hook->empty() ? nullptr : hook;
+}
+
+bool HookSet::takes(std::string_view its_tag, std::string_view its_host) const {
+  if (!tag.empty() && tag != its_tag) return false;
+  if (host.empty()) return true;
+  if (host[0] != '.') return same_field(host, its_host);
+  return its_host.size() > host.size() && same_field(host, its_host.substr(its_host.size() - host.size()));
+}
 
 // Slots let go of registry references, so they go before the VM does.
 Runtime::~Runtime() {

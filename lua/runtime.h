@@ -7,15 +7,19 @@
 #include <string_view>
 #include <vector>
 
+#include "lua/home.h"
 #include "lua/state.h"
 #include "proxy/log.h"
 #include "proxy/pool.h"
 #include "proxy/route.h"
 #include "proxy/router.h"
+#include "proxy/word_router.h"
 
 namespace sluice::lua {
 
 class Fgen;
+class Limiter;
+struct Commons;
 class SubExchange;
 
 // What a handle leads to: a store, a pool, another route, or one route per method.
@@ -31,11 +35,25 @@ struct Target {
   Fgen* fgen = nullptr;                          // when `route` is one
 };
 
-// What sluice.attach() gave a method. At most one of `router` and `target` is not null; `route` is target's when it has one.
+// What sluice.attach() gave a method. At most one of `router`, `words` and `target` is not null; `route` is target's when
+// it has one.
 struct Hook {
   proxy::Route* route = nullptr;
   proxy::Router* router = nullptr;
+  proxy::WordRouter* words = nullptr;
   const Target* target = nullptr;
+  bool empty() const { return route == nullptr && router == nullptr && words == nullptr && target == nullptr; }
+};
+
+// The hooks of one listener's tag and one host; empty: of any.
+struct HookSet {
+  std::string tag, host;                         // a host in lower case; ".example.com": all below it
+  std::array<Hook, proxy::kMethods> hooks;
+  Hook any;
+  std::uint32_t allow = 0;                       // what a 405 lists
+  // nullptr: nothing is attached for that method.
+  const Hook* find(proxy::Method method) const;
+  bool takes(std::string_view its_tag, std::string_view its_host) const;
 };
 
 // Thread: control while the generation is made, then the worker, then control again to be destroyed.
@@ -50,6 +68,7 @@ struct Runtime {
 
   std::unique_ptr<Vm> vm;                        // before what points into it goes
   proxy::Services* services = nullptr;           // from attach() on
+  Home home;
   proxy::Log* log;                               // may be null
   lua_State* callbacks = nullptr;                // a coroutine of its own: a suspended one's stack is not ours to use
   std::uint32_t next_fgen = 1;
@@ -59,10 +78,11 @@ struct Runtime {
   std::vector<std::unique_ptr<proxy::Route>> routes;       // in C++: module routes, null
   std::vector<std::unique_ptr<Fgen>> fgens;
   std::vector<std::unique_ptr<proxy::Router>> routers;
-  std::array<Hook, proxy::kMethods> hooks;
-  Hook any;
-  bool attached = false;
+  std::vector<std::unique_ptr<proxy::WordRouter>> word_routers;
+  std::vector<HookSet> hooks;                    // the most particular first: tag and host, tag, host, neither
   std::shared_ptr<const proxy::StoreSet> stores;
+  std::shared_ptr<Commons> commons;              // while it is made
+  std::vector<std::shared_ptr<Limiter>> limiters;
   std::vector<std::unique_ptr<SubExchange>> subs;
   std::vector<SubExchange*> free_subs;
   std::vector<proxy::Parameter> query;           // scratch of one enqueue

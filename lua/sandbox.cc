@@ -2,12 +2,13 @@
 
 #include <unistd.h>
 
+#include "lua/pattern.h"
 #include "vm/base/read_file.h"
 
 namespace sluice::lua {
 namespace {
 
-constexpr std::size_t kModuleBytes = std::size_t{16} << 20;
+constexpr std::size_t kModuleBytes = std::size_t{16} << 20, kFileBytes = std::size_t{1} << 20;
 
 void open_library(lua_State* L, lua_CFunction open, const char* library) {
   lua_pushcfunction(L, open);
@@ -123,6 +124,42 @@ bool is_route_coroutine(lua_State* L) {
   return is;
 }
 
+namespace {
+
+int read_file_beside(lua_State* L) {
+  luaL_checkstring(L, 1);
+  const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
+  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(2)));
+  const std::string name(text_at(L, 1));
+  // No module is called so.
+  const std::string key = "file " + name;
+  auto at = sources.text.find(key);
+  if (at == sources.text.end() && read) {
+    Result<std::string, std::string> found = read_file(name.starts_with('/') ? name : sources.folder + name, kFileBytes);
+    if (!found) {
+      lua_pushnil(L);
+      push(L, found.error());
+      return 2;
+    }
+    at = read->text.emplace(key, *std::move(found)).first;
+  }
+  if (at == sources.text.end()) {
+    lua_pushnil(L);
+    push(L, "`" + name + "` was not read with the config");
+    return 2;
+  }
+  push(L, at->second);
+  return 1;
+}
+
+}  // namespace
+
+void push_file_reader(lua_State* L, const Sources& sources, Sources* read) {
+  push_pointer(L, &sources);
+  push_pointer(L, read);
+  lua_pushcclosure(L, read_file_beside, 2);
+}
+
 void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
   open_library(L, luaopen_base, "");
   open_library(L, luaopen_table, LUA_TABLIBNAME);
@@ -134,6 +171,7 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});
+  open_patterns(L);
   lua_createtable(L, 0, 1);
   lua_getglobal(L, "debug");
   lua_getfield(L, -1, "traceback");

@@ -11,7 +11,7 @@
 
 namespace sluice::lua {
 
-// The text of every file that require() found, by module name, so that all VMs of a generation run the same.
+// The text of every file that was read beside the config, by module name or "file NAME", so that all VMs of a generation run the same.
 // Thread: control. Frozen once the config VM has run.
 struct Sources {
   std::string folder;                         // of the config file, with its slash; empty: no require()
@@ -25,5 +25,9 @@ bool is_route_coroutine(lua_State* L);
 // Opens what is allowed. require() finds what is in `sources`; with `read`, which is then the same, it reads files into it.
 // Life: both outlive the VM.
 void open_sandbox(lua_State* L, const Sources& sources, Sources* read);
+
+// Pushes read_file(name): the text of a file beside the config, or nil and why not. With `read` it reads, and keeps what it
+// read; else it finds what was kept. Not for configs: the route library has it.
+void push_file_reader(lua_State* L, const Sources& sources, Sources* read);
 
 }  // namespace sluice::lua

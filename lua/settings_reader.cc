@@ -7,6 +7,7 @@
 
 #include "lua/value.h"
 #include "proxy/log.h"
+#include "proxy/module_call.h"
 
 namespace sluice::lua {
 namespace {
@@ -87,7 +88,7 @@ std::optional<std::string> read_number(lua_State* L, const Setting& s, Settings&
 }
 
 // "127.0.0.1:8767", "[::1]:8767".
-std::optional<std::string> read_listen(std::string_view text, Settings& out) {
+std::optional<std::string> read_address(std::string_view text, std::string& to_host, std::uint16_t& to_port) {
   const std::size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, colon == text.npos ? 0 : colon);
   const std::string_view port = colon == text.npos ? std::string_view() : text.substr(colon + 1);
@@ -98,8 +99,55 @@ std::optional<std::string> read_listen(std::string_view text, Settings& out) {
   if (host.empty() || port.empty() || read.ec != std::errc() || read.ptr != port.data() + port.size() || number > 65535 ||
       (!bracketed && host.find(':') != host.npos))
     return "`listen` is \"HOST:PORT\", such as \"127.0.0.1:8767\" or \"[::1]:8767\", got \"" + std::string(text) + "\"";
-  out.host = host;
-  out.port = static_cast<std::uint16_t>(number);
+  to_host = host;
+  to_port = static_cast<std::uint16_t>(number);
+  return std::nullopt;
+}
+
+// One listener: an address, or { address, tag = "NAME" }, or { address =, tag = }.
+std::optional<std::string> read_listener(lua_State* L, Settings::Listener& out) {
+  if (lua_type(L, -1) == LUA_TSTRING) return read_address(text_at(L, -1), out.host, out.port);
+  if (!lua_istable(L, -1)) return std::string("a listener is \"HOST:PORT\" or { \"HOST:PORT\", tag = \"NAME\" }, got a ") + luaL_typename(L, -1);
+  bool addressed = false;
+  const int at = lua_gettop(L);
+  for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1)) {
+    const bool first = lua_type(L, -2) == LUA_TNUMBER && lua_tonumber(L, -2) == 1;
+    const std::string_view field = first ? "address" : lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
+    if (field != "address" && field != "tag") return "a listener has `address` and `tag`, not `" + std::string(field) + "`";
+    if (lua_type(L, -1) != LUA_TSTRING) return "`" + std::string(field) + "` of a listener is a string, got a " + luaL_typename(L, -1);
+    if (field == "tag") {
+      out.tag = text_at(L, -1);
+      if (!proxy::is_name(out.tag)) return "`" + out.tag + "` is not a tag: 1 to 64 of A-Z a-z 0-9 - _";
+    } else {
+      if (auto why = read_address(text_at(L, -1), out.host, out.port)) return why;
+      addressed = true;
+    }
+  }
+  if (!addressed) return std::string("a listener needs an address, \"HOST:PORT\"");
+  return std::nullopt;
+}
+
+// An address, or a list of listeners.
+std::optional<std::string> read_listen(lua_State* L, Settings& out) {
+  std::vector<Settings::Listener> all;
+  const int at = lua_gettop(L);
+  if (lua_type(L, at) == LUA_TSTRING) {
+    if (auto why = read_listener(L, all.emplace_back())) return why;
+  } else if (lua_istable(L, at)) {
+    const int n = static_cast<int>(lua_objlen(L, at));
+    for (int i = 1; i <= n; ++i) {
+      lua_rawgeti(L, at, i);
+      if (auto why = read_listener(L, all.emplace_back())) return why;
+      lua_pop(L, 1);
+    }
+    if (all.empty()) return std::string("`listen` is a list without listeners");
+  } else {
+    return std::string("`listen` is \"HOST:PORT\" or a list of listeners, got a ") + luaL_typename(L, at);
+  }
+  out.host = all[0].host;
+  out.port = all[0].port;
+  out.tag = all[0].tag;
+  out.more_listeners.assign(all.begin() + 1, all.end());
   return std::nullopt;
 }
 
@@ -113,11 +161,10 @@ std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& ou
       if (!lua_isboolean(L, -1)) return "`" + name + "` is true or false, got a " + luaL_typename(L, -1);
       out.*std::get<bool Settings::*>(s.field) = lua_toboolean(L, -1) != 0;
       return std::nullopt;
-    case Unit::text:
-    case Unit::listen: break;
+    case Unit::listen: return read_listen(L, out);
+    case Unit::text: break;
   }
   if (lua_type(L, -1) != LUA_TSTRING) return "`" + name + "` is a string, got a " + luaL_typename(L, -1);
-  if (s.unit == Unit::listen) return read_listen(text_at(L, -1), out);
   if (s.name == "log_level" && !proxy::find_log_level(text_at(L, -1)))
     return "`log_level` is one of " + std::string(proxy::kLogLevels) + ", got \"" + std::string(text_at(L, -1)) + "\"";
   out.*std::get<std::string Settings::*>(s.field) = text_at(L, -1);

@@ -46,6 +46,7 @@ bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around
   match_.rest = request_.path;
   match_.allow = 0;
   request_.client_ip = around ? keep(around->client_ip) : std::string_view();
+  request_.tag = around ? around->tag : std::string_view();   // of the worker, not of the request
   request_.fd = around ? around->fd : -1;
   request_.minor = around ? around->minor : 1;
   request_.body.reset();

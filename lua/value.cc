@@ -26,6 +26,10 @@ bool read_at(lua_State* L, int index, Value& out, std::string& why, std::string&
           out.held = Value::Pool{*static_cast<const std::uint32_t*>(box->object)};
           return true;
         }
+        if (box->kind == Kind::limiter_description) {
+          out.held = Value::Limiter{*static_cast<const std::uint32_t*>(box->object)};
+          return true;
+        }
       }
       break;
     case LUA_TTABLE: {
@@ -90,6 +94,7 @@ void push_value(lua_State* L, const Value& value, Resolver& resolver) {
   else if (const auto* s = std::get_if<std::string>(&value.held)) push(L, *s);
   else if (const auto* store = std::get_if<Value::Store>(&value.held)) resolver.push_store(L, store->name);
   else if (const auto* pool = std::get_if<Value::Pool>(&value.held)) resolver.push_pool(L, pool->index);
+  else if (const auto* limiter = std::get_if<Value::Limiter>(&value.held)) resolver.push_limiter(L, limiter->index);
   else if (const auto* table = std::get_if<Value::Table>(&value.held)) {
     lua_createtable(L, 0, static_cast<int>(table->size()));
     for (const auto& [key, element] : *table) {

@@ -21,11 +21,12 @@ struct PoolSpec {
 struct Value {
   struct Store { std::string name; };
   struct Pool { std::uint32_t index; };            // in the config's list of PoolSpecs
+  struct Limiter { std::uint32_t index; };         // in its list of limiters
   using Table = std::vector<std::pair<Value, Value>>;
-  std::variant<std::monostate, bool, double, std::string, Store, Pool, Table> held;
+  std::variant<std::monostate, bool, double, std::string, Store, Pool, Limiter, Table> held;
 };
 
-// Reads the value at `index`. Shape: nil, booleans, numbers, strings, stores, pools, and tables of them without cycles.
+// Reads the value at `index`. Shape: nil, booleans, numbers, strings, stores, pools, limiters, and tables of them without cycles.
 // Errors: a sentence that says where in the value and why. Never raises.
 bool read_value(lua_State* L, int index, Value& out, std::string& why);
 
@@ -35,6 +36,7 @@ class Resolver {
   virtual ~Resolver() = default;
   virtual void push_store(lua_State* L, const std::string& name) = 0;
   virtual void push_pool(lua_State* L, std::uint32_t index) = 0;
+  virtual void push_limiter(lua_State* L, std::uint32_t index) = 0;
 };
 void push_value(lua_State* L, const Value& value, Resolver& resolver);
 

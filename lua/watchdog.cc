@@ -1,6 +1,7 @@
 #include "lua/watchdog.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <chrono>
 
@@ -33,6 +34,14 @@ constexpr int kSignal = SIGURG;
 constexpr std::uint32_t kLookMs = 50;
 // How long a closed VM's record is kept, in looks: no signal is under way for a second.
 constexpr std::uint32_t kKeptLooks = 20;
+
+// What that thread, which runs the VM now, has had of a processor.
+std::uint64_t thread_ms(pthread_t thread) {
+  clockid_t clock{};
+  timespec t{};
+  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
 
 // Level 0 is what runs; luaL_error() would name its caller.
 void stop_here(lua_State* L, lua_Debug*) {
@@ -81,7 +90,7 @@ std::shared_ptr<Watch> Watchdog::add() {
   auto watch = std::make_shared<Watch>();
   adopt(*watch);
   const std::lock_guard<std::mutex> hold(mutex_);
-  list_.push_back({watch, 0, 0, 0});
+  list_.push_back({watch, 0, 0, false, 0});
   return watch;
 }
 
@@ -110,16 +119,16 @@ void Watchdog::run() {
       const std::uint32_t limit = w.limit_ms.load(std::memory_order_relaxed);
       if (w.running.load(std::memory_order_acquire) == nullptr || serial != seen.serial) {
         seen.serial = serial;
-        seen.for_ms = 0;
-      } else {
-        seen.for_ms += kLookMs;
-        if (limit != 0 && seen.for_ms > limit && w.condemned.load(std::memory_order_relaxed) != serial) {
-          w.condemned.store(serial, std::memory_order_release);
-          w.fired.fetch_add(1, std::memory_order_relaxed);
-          sigval value{};
-          value.sival_ptr = &w;
-          pthread_sigqueue(w.thread, kSignal, value);
-        }
+        seen.dated = false;
+      } else if (const std::uint64_t now_ms = thread_ms(w.thread); !seen.dated) {
+        seen.began_ms = now_ms;
+        seen.dated = true;
+      } else if (limit != 0 && now_ms - seen.began_ms > limit && w.condemned.load(std::memory_order_relaxed) != serial) {
+        w.condemned.store(serial, std::memory_order_release);
+        w.fired.fetch_add(1, std::memory_order_relaxed);
+        sigval value{};
+        value.sival_ptr = &w;
+        pthread_sigqueue(w.thread, kSignal, value);
       }
       ++i;
     }

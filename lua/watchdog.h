@@ -3,7 +3,8 @@
 // A hook stops interpreted Lua anywhere, but one that stands by makes loops 1.5 times slower. So none does: this thread
 // looks at each VM's counter now and then, and signals the worker's thread when it has not moved for too long; the
 // signal's handler, on that thread, sets a hook that raises an error at the next instruction. LuaJIT allows
-// lua_sethook() in a handler. C functions and compiled loops are not stopped (the JIT is off by default for this).
+// lua_sethook() in a handler. What counts is the thread's own time on a processor: a machine that is busy with others
+// condemns nobody. C functions and compiled loops are not stopped (the JIT is off by default for this).
 #pragma once
 #include <pthread.h>
 
@@ -54,7 +55,8 @@ class Watchdog {
   struct Seen {
     std::shared_ptr<Watch> watch;
     std::uint64_t serial = 0;
-    std::uint64_t for_ms = 0;                 // how long that call was seen
+    std::uint64_t began_ms = 0;               // of its thread's time, when it was first seen
+    bool dated = false;
     std::uint32_t closed_looks = 0;
   };
   std::vector<Seen> list_;

@@ -4,6 +4,10 @@
 #include "lua/box.h"
 #include "lua/context.h"
 #include "lua/library.h"
+#include "lua/inspector.h"
+#include "lua/limiter_api.h"
+#include "lua/log_api.h"
+#include "lua/targets.h"
 #include "proxy/module_route.h"
 
 namespace sluice::lua {
@@ -11,48 +15,15 @@ namespace {
 
 constexpr std::size_t kNameBytes = 80;
 
-Runtime& building(lua_State* L, const char* what) {
-  Runtime& r = *static_cast<Runtime*>(lua_touserdata(L, lua_upvalueindex(1)));
-  if (r.sealed) luaL_error(L, "%s: only while the routes are made", what);
-  return r;
-}
-
 Fgen& self(lua_State* L, const char* method) {
   Fgen& f = check_boxed<Fgen>(L, 1, Kind::fgen, "a function generator");
   if (f.runtime().sealed) luaL_error(L, "%s: only while the routes are made", method);
   return f;
 }
 
-Fgen& new_fgen(lua_State* L, Runtime& runtime) {
-  runtime.fgens.push_back(std::make_unique<Fgen>(runtime, runtime.next_fgen++));
-  push_box(L, Kind::fgen, runtime.fgens.back().get());
-  return *runtime.fgens.back();
-}
-
 int funcgen_new(lua_State* L) {
   new_fgen(L, building(L, "sluice.funcgen_new"));
   return 1;
-}
-
-void check_ready(lua_State* L, const Fgen& f, const char* what) {
-  if (!f.is_ready()) luaL_error(L, "%s: that function generator is not ready: call its ready{} first", what);
-}
-
-// Of a store, a pool, a route or a ready generator; raises for others.
-Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what) {
-  if (auto* target = find_boxed<Target>(L, index, Kind::target)) return target;
-  if (auto* fgen = find_boxed<Fgen>(L, index, Kind::fgen)) {
-    check_ready(L, *fgen, what);
-    if (&fgen->runtime() != &runtime) luaL_error(L, "%s: a generator of another VM", what);
-    auto target = std::make_unique<Target>();
-    target->kind = Target::Kind::route;
-    target->name = fgen->name();
-    target->route = target->fgen = fgen;
-    runtime.targets.push_back(std::move(target));
-    return runtime.targets.back().get();
-  }
-  luaL_error(L, "%s: a store, a pool, a route or a function generator expected, got %s", what, luaL_typename(L, index));
-  return nullptr;
 }
 
 int new_handle(lua_State* L) {
@@ -99,28 +70,6 @@ int ready(lua_State* L) {
   return 1;
 }
 
-int return_upvalue(lua_State* L) {
-  lua_pushvalue(L, lua_upvalueindex(1));
-  return 1;
-}
-
-// A function in a generator's place: it answers requests itself, in every slot.
-Fgen& wrap_function(lua_State* L, Runtime& runtime, int index, const char* name) {
-  lua_pushvalue(L, index);
-  lua_pushcclosure(L, return_upvalue, 1);
-  const int generator = luaL_ref(L, LUA_REGISTRYINDEX);
-  Fgen& f = new_fgen(L, runtime);
-  lua_pop(L, 1);
-  bool good = false;
-  {
-    const Result<void, std::string> made = f.ready(generator, LUA_REFNIL, name, 0);
-    good = made.has_value();
-    if (!good) push(L, made.error());
-  }
-  if (!good) lua_error(L);
-  return f;
-}
-
 // core.wrap(function, name): a ready generator.
 int wrap(lua_State* L) {
   Runtime& runtime = building(L, "routes");
@@ -129,21 +78,6 @@ int wrap(lua_State* L) {
   Fgen& f = wrap_function(L, runtime, 1, name);
   push_box(L, Kind::fgen, &f);
   return 1;
-}
-
-// What answers requests: a route or routes by method. A store or pool does by the module interface.
-Target* answering(lua_State* L, Runtime& runtime, int index, const char* what) {
-  Target* target = target_at(L, runtime, index, what);
-  if (target->kind == Target::Kind::route || target->kind == Target::Kind::methods) return target;
-  auto route = target->store ? std::make_unique<proxy::ModuleRoute>(target->store)
-                             : std::make_unique<proxy::ModuleRoute>(target->pool);
-  auto made = std::make_unique<Target>();
-  made->kind = Target::Kind::route;
-  made->name = target->name;
-  made->route = route.get();
-  runtime.routes.push_back(std::move(route));
-  runtime.targets.push_back(std::move(made));
-  return runtime.targets.back().get();
 }
 
 Target* push_route(lua_State* L, Runtime& runtime, std::unique_ptr<proxy::Route> route, const char* name) {
@@ -167,134 +101,68 @@ int direct(lua_State* L) {
   return 1;
 }
 
-// Every method but these is the map's `all`.
-proxy::Method method_key(lua_State* L, int index) {
-  if (lua_type(L, index) != LUA_TSTRING) return proxy::Method::other;
-  return method_named(text_at(L, index));
+int raise(lua_State* L, const std::string& sentence) {
+  luaL_where(L, 1);
+  push(L, sentence);
+  lua_concat(L, 2);
+  return lua_error(L);
 }
 
-// sluice.methods{GET = x, all = y}: one route per method.
-int methods(lua_State* L) {
-  Runtime& runtime = building(L, "sluice.methods");
-  luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 1);
-  auto made = std::make_unique<Target>();
-  made->kind = Target::Kind::methods;
-  made->name = "methods";
-  Target* target = made.get();
-  runtime.targets.push_back(std::move(made));
-  bool some = false;
-  lua_pushnil(L);
-  while (lua_next(L, 1) != 0) {
-    const bool all = lua_type(L, -2) == LUA_TSTRING && (text_at(L, -2) == "all" || text_at(L, -2) == "ANY");
-    const proxy::Method m = method_key(L, -2);
-    if (!all && m == proxy::Method::other) return luaL_error(L, "sluice.methods: its keys are methods and `all`");
-    const Target* to = answering(L, runtime, lua_gettop(L), "sluice.methods");
-    if (to->kind != Target::Kind::route) return luaL_error(L, "sluice.methods: a map of methods inside another");
-    target->methods.set(all ? proxy::kAllMethods : proxy::method_bit(m), to->route);
-    some = true;
-    lua_pop(L, 1);
+// The limiter that the table at `index` describes. nullptr and `why`: it cannot be read, or a global one has no name.
+std::shared_ptr<Limiter> limiter_of(lua_State* L, Runtime& runtime, int index, bool global, std::string name, std::string& why) {
+  LimitSpec spec;
+  if (!read_limit(L, index, spec, name, why)) return nullptr;
+  if (!global) return std::make_shared<Limiter>(spec, false);
+  if (name.empty()) {
+    why = "here it needs a `name`, by which the workers find the same one";
+    return nullptr;
   }
-  if (!some) return luaL_error(L, "sluice.methods: a map without methods");
-  push_box(L, Kind::target, target);
-  return 1;
+  return global_limiter(*runtime.commons, name, spec);
 }
 
-// Adds what a target answers at `pattern`. Errors: a sentence in `why`.
-bool add_route(proxy::Router& router, std::string_view pattern, const Target& to, std::string& why) {
-  const auto add = [&](proxy::MethodSet set, proxy::Route* route) {
-    if (route == nullptr) return true;
-    const Result<void, std::string> added = router.add(pattern, set, route);
-    if (!added) why = added.error();
-    return added.has_value();
-  };
-  if (to.kind == Target::Kind::route) return add(proxy::kAllMethods, to.route);
-  for (int m = 0; m < proxy::kMethods; ++m)
-    if (!add(1u << m, to.methods.routes[static_cast<std::size_t>(m)])) return false;
-  return add(proxy::kAllMethods, to.methods.others);
-}
-
-void set_fallback(proxy::Router& router, const Target& to) {
-  if (to.kind == Target::Kind::route) return router.set_fallback(proxy::kAllMethods, to.route);
-  for (int m = 0; m < proxy::kMethods; ++m)
-    if (proxy::Route* route = to.methods.routes[static_cast<std::size_t>(m)]) router.set_fallback(1u << m, route);
-  if (to.methods.others) router.set_fallback(proxy::kAllMethods, to.methods.others);
-}
-
-// sluice.router_new{map = {pattern = x or {GET = x}}, cmap = {GET = x}, default = x}
-int router_new(lua_State* L) {
-  Runtime& runtime = building(L, "sluice.router_new");
+int new_limiter(lua_State* L, bool global, const char* what) {
+  Runtime& runtime = building(L, what);
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 1);
-  lua_pushnil(L);
-  while (lua_next(L, 1) != 0) {
-    const std::string_view key = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
-    if (key != "map" && key != "cmap" && key != "default") return luaL_error(L, "sluice.router_new: its fields are map, cmap and default");
-    lua_pop(L, 1);
+  {
+    std::string why;
+    std::shared_ptr<Limiter> limiter = limiter_of(L, runtime, 1, global, {}, why);
+    if (limiter) {
+      push_limiter(L, *limiter);
+      runtime.limiters.push_back(std::move(limiter));
+      return 1;
+    }
+    raise(L, std::string(what) + ": " + why);
   }
-  runtime.routers.push_back(std::make_unique<proxy::Router>());
-  proxy::Router& router = *runtime.routers.back();
-  bool some = false;
+  return 0;
+}
+int ratelim(lua_State* L) { return new_limiter(L, false, "sluice.ratelim_tbf"); }
+int ratelim_global(lua_State* L) { return new_limiter(L, true, "sluice.ratelim_global_tbf"); }
+
+// core.ratelim(x, {limit=, ...}, key or nil, name or nil): a route that asks a limiter before x; with a name a global one.
+// nil and a sentence when it cannot be read.
+int limit_route(lua_State* L) {
+  Runtime& runtime = building(L, "routes");
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 4);
+  Target* child = answering(L, runtime, 1, "route_ratelim");
   std::string why;
-  lua_getfield(L, 1, "map");
-  if (!lua_isnil(L, 2)) {
-    luaL_checktype(L, 2, LUA_TTABLE);
+  const std::optional<LimitKey> key = LimitKey::read(lua_isnil(L, 3) ? std::string_view() : text_at(L, 3));
+  std::shared_ptr<Limiter> limiter;
+  if (child->kind != Target::Kind::route) why = "its child is a map of methods; put it into each of them";
+  else if (!key) why = "`key` is client_ip, key, header:NAME or query:NAME";
+  else limiter = limiter_of(L, runtime, 2, !lua_isnil(L, 4), lua_isnil(L, 4) ? std::string() : std::string(text_at(L, 4)), why);
+  if (!limiter) {
     lua_pushnil(L);
-    while (lua_next(L, 2) != 0) {
-      if (lua_type(L, -2) != LUA_TSTRING) return luaL_error(L, "sluice.router_new: the keys of map are paths");
-      if (lua_istable(L, -1)) {
-        // {GET = x}: as sluice.methods{}.
-        lua_pushlightuserdata(L, &runtime);
-        lua_pushcclosure(L, methods, 1);
-        lua_insert(L, -2);
-        lua_call(L, 1, 1);
-      }
-      const Target* to = answering(L, runtime, lua_gettop(L), "sluice.router_new");
-      if (!add_route(router, text_at(L, -2), *to, why)) return luaL_error(L, "%s", why.c_str());
-      some = true;
-      lua_pop(L, 1);
-    }
+    push(L, why);
+    return 2;
   }
-  lua_settop(L, 2);
-  lua_getfield(L, 1, "default");
-  if (!lua_isnil(L, 3)) {
-    set_fallback(router, *answering(L, runtime, 3, "sluice.router_new: default"));
-    some = true;
-  }
-  lua_getfield(L, 1, "cmap");
-  if (!lua_isnil(L, 4)) {
-    luaL_checktype(L, 4, LUA_TTABLE);
-    lua_pushnil(L);
-    while (lua_next(L, 4) != 0) {
-      const proxy::Method m = method_key(L, -2);
-      if (m == proxy::Method::other) return luaL_error(L, "sluice.router_new: the keys of cmap are methods");
-      const Target* to = answering(L, runtime, lua_gettop(L), "sluice.router_new: cmap");
-      if (to->kind != Target::Kind::route) return luaL_error(L, "sluice.router_new: a map of methods inside cmap");
-      router.set_fallback(proxy::method_bit(m), to->route);
-      some = true;
-      lua_pop(L, 1);
-    }
-  }
-  if (!some) return luaL_error(L, "sluice.router_new: map, cmap or default is needed");
-  push_box(L, Kind::route, &router);
+  push_route(L, runtime, std::make_unique<LimitRoute>(std::move(limiter), *key, *child->route), "ratelim");
   return 1;
 }
 
-// attach(method or sluice.ANY, generator, router, route, store, pool or function)
-int attach(lua_State* L) {
-  Runtime& runtime = building(L, "sluice.attach");
-  luaL_checkstring(L, 1);
-  const bool any = text_at(L, 1) == "ANY";
-  const proxy::Method m = method_named(text_at(L, 1));
-  if (!any && m == proxy::Method::other) return luaL_error(L, "sluice.attach: '%s' is not a method", lua_tostring(L, 1));
-  if (!lua_isnoneornil(L, 3)) return luaL_error(L, "sluice.attach: listeners have no tags yet");
-  Hook hook;
-  if (lua_isfunction(L, 2)) hook.route = &wrap_function(L, runtime, 2, "anonymous");
-  else if (auto* router = find_boxed<proxy::Router>(L, 2, Kind::route)) hook.router = router;
-  else hook.target = answering(L, runtime, 2, "sluice.attach");
-  if (hook.target && hook.target->kind == Target::Kind::route) hook.route = hook.target->route;
-  (any ? runtime.any : runtime.hooks[static_cast<std::size_t>(m)]) = hook;
-  runtime.attached = true;
+// register_cron() and add_stat() in a file that both stages run: the config VM has done it.
+int done_elsewhere(lua_State* L) {
+  building(L, "what the config VM does");
   return 0;
 }
 
@@ -307,32 +175,33 @@ int stores_route(lua_State* L) {
 
 }  // namespace
 
-Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target) {
-  runtime.targets.push_back(std::move(target));
-  push_box(L, Kind::target, runtime.targets.back().get());
-  return runtime.targets.back().get();
-}
-
 void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores) {
   const StackGuard guard(L);
   runtime.stores = std::move(stores);
   static constexpr luaL_Reg kFgen[] = {{"new_handle", new_handle}, {"ready", ready}, {nullptr, nullptr}};
   static constexpr luaL_Reg kNone[] = {{nullptr, nullptr}};
-  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kPublic[] = {{"funcgen_new", funcgen_new}, {"router_new", router_new}, {"methods", methods},
-                                         {"attach", attach}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {"ratelim", limit_route}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kPublic[] = {{"funcgen_new", funcgen_new}, {"register_cron", done_elsewhere}, {"add_stat", done_elsewhere}, {"ratelim_tbf", ratelim},
+                                         {"ratelim_global_tbf", ratelim_global}, {nullptr, nullptr}};
   make_class(L, Kind::fgen, "sluice.funcgen", kFgen);
   make_class(L, Kind::target, "sluice.target", kNone);
-  make_class(L, Kind::route, "sluice.router", kNone);
   register_request(L);
   register_response(L);
   register_context(L);
+  open_inspectors(L);
+  open_mutators(L);
+  open_limiters(L, runtime.home);
   push_core(L);
   set_functions(L, kCoreFunctions, &runtime);
   lua_pushliteral(L, "worker");
   lua_setfield(L, -2, "stage");
   lua_getglobal(L, "sluice");
   set_functions(L, kPublic, &runtime);
+  open_routers(L, runtime);
+  open_request_log(L, runtime.home);
+  // The module interface of all stores, as something that new_handle() takes.
+  push_route(L, runtime, std::make_unique<proxy::ModuleRoute>(*runtime.stores), "internal");
+  lua_setfield(L, -2, "internal");
 }
 
 }  // namespace sluice::lua

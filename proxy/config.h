@@ -1,11 +1,13 @@
 // What a config file says, as plain frozen data, and who can read one.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/route.h"
 #include "proxy/settings.h"
@@ -22,9 +24,20 @@ class Config {
   virtual const std::vector<StoreSpec>& stores() const = 0;
   // False: no routes{}, so the module interface is served.
   virtual bool has_routes() const = 0;
+  // The tree of routes, for a person: lines.
+  virtual std::string explain() const { return "the module interface of the store\n"; }
+  // Its jobs, or null. Life: the config's; they change while they run, the config does not.
+  virtual Crons* crons() const { return nullptr; }
   // Errors: "FILE:LINE: sentence".
   virtual Result<std::unique_ptr<RouteTable>, std::string> make_routes(std::shared_ptr<const StoreSet> stores,
                                                                        std::uint16_t worker) const = 0;
+};
+
+// What the process counts, by name. Thread: any, once the first generation serves.
+class ServerStats {
+ public:
+  virtual ~ServerStats() = default;
+  virtual void each(const std::function<void(std::string_view name, std::uint64_t value)>& f) const = 0;
 };
 
 // lua/ implements it; main.cc hands it to the server.
@@ -33,6 +46,8 @@ class ConfigReader {
   virtual ~ConfigReader() = default;
   // Errors: "FILE:LINE: sentence", with the line itself and the nearest known name where that helps.
   virtual Result<std::shared_ptr<const Config>, std::string> read(const std::string& path) = 0;
+  // For configs that ask. Life: outlives the reader's last VM that runs.
+  virtual void set_stats(const ServerStats* stats) {}
 };
 
 }  // namespace sluice::proxy

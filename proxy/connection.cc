@@ -44,8 +44,9 @@ bool take_over(Body& body, Budget& budget) {
 }
 }  // namespace
 
-void Connection::open(int fd, std::string_view client_ip, bool refused) {
+void Connection::open(int fd, std::string_view client_ip, bool refused, std::string_view tag) {
   fd_ = fd;
+  tag_ = tag;
   count_ = 0;
   first_ = last_ = filling_ = nullptr;
   timer_ = {};
@@ -147,6 +148,7 @@ ConnectionExchange& Connection::begin_exchange() {
   e.live = &worker_.current();
   ++e.live->users;
   e.slot.request.client_ip = {ip_.data(), ip_size_};
+  e.slot.request.tag = tag_;
   e.slot.request.fd = fd_;
   if (last_) last_->next = &e;
   else first_ = &e;
@@ -206,7 +208,7 @@ void Connection::route(ConnectionExchange& e) {
   if (r.path == "*") {
     match.allow = bit(Method::get) | bit(Method::head) | bit(Method::post) | bit(Method::put) | bit(Method::del);
   } else {
-    e.route = e.live->generation.routes->find(r.method, r.path, match);
+    e.route = e.live->generation.routes->find_for(r, match);
   }
   if (!e.route) {
     if (match.allow == 0) return answer_here(e, 404, Errc::route, "no such path");
@@ -262,7 +264,7 @@ void Connection::start_blocked() {
       match.allow = 0;
       const Request& r = e->slot.request;
       // The same table and path as when it arrived: only the captures are made anew.
-      e->live->generation.routes->find(r.method, r.path, match);
+      e->live->generation.routes->find_for(r, match);
       start(*e, match);
     }
     if (!e->safe && !e->ready) ++(e->module ? unsafe_modules : unsafe_routes);

@@ -27,7 +27,7 @@ class Connection final {
   explicit Connection(WorkerLoop& worker) : worker_(worker) {}
 
   // Takes a non-blocking socket over and waits for its first request. `refused`: over the limit of connections; it is told so, and closed.
-  void open(int fd, std::string_view client_ip, bool refused);
+  void open(int fd, std::string_view client_ip, bool refused, std::string_view tag = {});
   bool is_open() const { return fd_ >= 0; }
   // The client is gone, or has to be: closes the socket, lets go of every exchange, goes back to the pool.
   void lose();
@@ -116,6 +116,7 @@ class Connection final {
   bool paused_ = false;               // not reading: too many in flight
   bool write_untracked_ = false;      // a write goes on behind an answered 504
   Phase phase_ = Phase::none;
+  std::string_view tag_;                 // of its listener
   std::uint8_t ip_size_ = 0;
   std::array<char, 46> ip_{};
 };

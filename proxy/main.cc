@@ -32,9 +32,10 @@ struct Outcome {
   std::string out, error;
 };
 
-Outcome check(Reloader reloader) {
-  if (const auto checked = reloader.check(); !checked) return {1, {}, checked.error()};
-  return {0, reloader.path() + ": ok", {}};
+Outcome check(Reloader reloader, bool explain) {
+  const auto checked = reloader.check();
+  if (!checked) return {1, {}, checked.error()};
+  return {0, explain ? *checked : reloader.path() + ": ok", {}};
 }
 
 Outcome serve(Server server) {
@@ -60,7 +61,7 @@ Outcome run(const Options& options, std::optional<Signals>& signals, Log& log) {
   // Only a check comes without a folder, and it opens none.
   const std::unique_ptr<ConfigReader> reader =
       bare ? make_module_reader(options.store.empty() ? "." : options.store) : lua::make_config_reader(&log);
-  if (options.check) return check(Reloader(*reader, *engine, path, options.overrides));
+  if (options.check) return check(Reloader(*reader, *engine, path, options.overrides), options.explain);
   return serve(Server({*signals, log, *engine, *reader, test_control.get()}, path, options.overrides, SLUICE_VERSION));
 }
 

@@ -13,7 +13,7 @@ namespace sluice::proxy {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: sluice --config FILE [--check]\n"
+    "usage: sluice --config FILE [--check | --explain]\n"
     "       sluice --module FILE --store DIR\n"
     "\n"
     "Serves durable module stores over HTTP, by the routes of a config or by themselves.\n"
@@ -22,6 +22,7 @@ constexpr std::string_view kUsage =
     "  --module FILE       serve one module (.aup or .pmod) without a config; SIGHUP reads it again\n"
     "  --store DIR         where that module's store is; made when it is not there\n"
     "  --check             say whether FILE is right and end; nothing is opened or changed\n"
+    "  --explain           the same, and print the tree of its routes\n"
     "  --allow-destroy     modules may drop what their stores have (`drop` in the source says what)\n"
     "\n"
     "  --host ADDRESS      listen there (127.0.0.1)\n"
@@ -39,11 +40,12 @@ constexpr std::string_view kUsage =
 
 // As typed; an option that was not given has no value.
 struct Typed {
-  std::optional<std::string> config, module, store, check, host, port, threads, budget, connections, timeout_ms, test_control;
+  std::optional<std::string> config, module, store, check, explain, host, port, threads, budget, connections, timeout_ms,
+      test_control;
   bool allow_destroy = false;
 };
 
-constexpr std::array<std::string_view, 14> kFlags = {"--config", "--module",  "--store",  "--check", "--allow-destroy",
+constexpr std::array<std::string_view, 15> kFlags = {"--config", "--module",  "--store",  "--check", "--explain", "--allow-destroy",
                                                      "--host",   "--port",    "--threads", "--budget",
                                                      "--connections", "--timeout-ms", "--test-control", "--version", "--help"};
 
@@ -101,6 +103,7 @@ Result<void, Stop> take_number(const char* flag, const std::optional<std::string
 Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string_view version) {
   Typed typed;
   bool version_asked = false, help_asked = false;
+  std::string explain_file;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -120,13 +123,14 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   option("--test-control", typed.test_control);
   CLI::Option* check = app.add_option("--check", check_file)->expected(0, 1);
   app.add_flag("--allow-destroy", typed.allow_destroy);
+  CLI::Option* explain = app.add_option("--explain", explain_file)->expected(0, 1);
   app.add_flag("--version", version_asked);
   app.add_flag("--help,-h", help_asked);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ArgumentMismatch&) {
     for (const CLI::Option* o : app.get_options()) {
-      if (o == check || o->count() == 0) continue;
+      if (o == check || o == explain || o->count() == 0) continue;
       if (o->count() > 1) return misused(o->get_name() + " is given twice");
     }
     return misused(arguments.back() + " needs a value");
@@ -137,6 +141,7 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   if (version_asked) return Stop{0, "sluice " + std::string(version) + "\n", {}};
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) return unknown(extras[0]);
   if (check->count() != 0) typed.check = check_file;
+  if (explain->count() != 0) typed.explain = explain_file;
   return typed;
 }
 
@@ -183,12 +188,14 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
   Typed& typed = *parsed;
 
   Options options;
-  options.check = typed.check.has_value();
+  options.check = typed.check || typed.explain;
+  options.explain = typed.explain.has_value();
   options.allow_destroy = typed.allow_destroy;
   // `--check FILE` is short for `--config FILE --check`.
-  if (typed.check && !typed.check->empty()) {
-    if (typed.config) return misused("--check names a file and --config another; give one");
-    typed.config = typed.check;
+  for (const auto& [flag, file] : {std::pair{"--check", &typed.check}, std::pair{"--explain", &typed.explain}}) {
+    if (!*file || (*file)->empty()) continue;
+    if (typed.config) return misused(std::string(flag) + " names a file and --config another; give one");
+    typed.config = *file;
   }
   if (typed.config && typed.module) return misused("--config and --module together; a config names its modules in stores{}");
   if (typed.config && typed.store) return misused("--store goes with --module; a config names its stores in stores{}");

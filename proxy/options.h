@@ -29,6 +29,7 @@ struct Options {
   std::string store;
   std::string test_control;   // the socket's path; empty: none
   bool check = false;
+  bool explain = false;   // a check that prints the routes
   bool allow_destroy = false;
   Overrides overrides;
 };

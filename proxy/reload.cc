@@ -28,6 +28,11 @@ void keep_restart_only(Settings& next, const Settings& running, std::vector<std:
     warnings.push_back(differs("port", std::to_string(running.port), std::to_string(next.port)));
     next.port = running.port;
   }
+  if (next.more_listeners != running.more_listeners || next.tag != running.tag) {
+    warnings.push_back("what else is listened on takes effect at the next start");
+    next.more_listeners = running.more_listeners;
+    next.tag = running.tag;
+  }
   if (next.workers != running.workers) {
     warnings.push_back(differs("workers", std::to_string(running.workers), std::to_string(next.workers)));
     next.workers = running.workers;
@@ -87,7 +92,8 @@ Result<Prepared, std::string> Reloader::prepare(std::uint16_t workers, const Set
 }
 
 std::vector<Generation> Reloader::apply(Prepared prepared) {
-  engine_.apply(std::move(prepared.plan));
+  stores_ = engine_.apply(std::move(prepared.plan));
+  config_ = std::move(prepared.config);
   settings_ = std::move(prepared.settings);
   ++generation_;
   std::vector<Generation> generations;
@@ -96,14 +102,15 @@ std::vector<Generation> Reloader::apply(Prepared prepared) {
   return generations;
 }
 
-Result<void, std::string> Reloader::check() {
+Result<std::string, std::string> Reloader::check() {
+  using Checked = Result<std::string, std::string>;
   auto config = read();
-  if (!config) return std::move(config).error();
+  if (!config) return Checked::failure(std::move(config).error());
   auto stores = engine_.check((*config)->stores());
-  if (!stores) return std::move(stores).error();
+  if (!stores) return Checked::failure(std::move(stores).error());
   auto routes = routes_of(**config, *std::move(stores), 0);
-  if (!routes) return std::move(routes).error();
-  return {};
+  if (!routes) return Checked::failure(std::move(routes).error());
+  return (*config)->explain();
 }
 
 }  // namespace sluice::proxy

@@ -41,11 +41,13 @@ class Reloader {
   // Phase two; cannot fail. The generations are for Worker::start() or install(), one per worker.
   std::vector<Generation> apply(Prepared prepared);
 
-  // Reads, checks modules and makes one worker's routes, and leaves the disk as it is.
-  Result<void, std::string> check();
+  // Reads, checks modules and makes one worker's routes, and leaves the disk as it is. What the config says of its routes.
+  Result<std::string, std::string> check();
 
   std::uint64_t generation() const { return generation_; }     // of the last apply()
   const Settings& settings() const { return *settings_; }      // of the last apply()
+  const std::shared_ptr<const Config>& config() const { return config_; }      // likewise
+  StorePtr find_store(std::string_view name) const { return stores_ ? stores_->find(name) : nullptr; }
   const std::string& path() const { return path_; }
 
  private:
@@ -55,7 +57,8 @@ class Reloader {
   EngineControl& engine_;
   const std::string path_;
   const Overrides overrides_;
-  std::shared_ptr<const Config> read_ahead_;
+  std::shared_ptr<const Config> read_ahead_, config_;
+  std::shared_ptr<const StoreSet> stores_;
   std::shared_ptr<const Settings> settings_;
   std::uint64_t generation_ = 0;
 };

@@ -100,6 +100,8 @@ class RouteTable {
   virtual void attach(Services& services) = 0;
   // nullptr: no route; `match.allow` says whether another method would have one (405) or none (404).
   virtual Route* find(Method method, std::string_view path, Match& match) = 0;
+  // The same for a whole request: tables that also look at its host or its listener's tag.
+  virtual Route* find_for(const Request& request, Match& match) { return find(request.method, request.path, match); }
   // Between turns of the loop, when idle: a step of garbage collection.
   virtual void idle() {}
   virtual std::uint64_t memory_bytes() const { return 0; }

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <spdlog/fmt/fmt.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kNews = 4096;
 constexpr std::uint32_t kMaxWorkers = 256;
 constexpr rlim_t kOtherDescriptors = 1024;   // stores, wake-ups, logs
+constexpr std::uint32_t kCronEvents = 100;   // under way at once: fewer than a worker's commands, so that a reload has room
 constexpr std::size_t kWorkerDescriptors = 8; // of each worker: its loop and its inboxes
 
 // The cores this process may use, which taskset and containers make fewer than the machine has.
@@ -54,6 +56,12 @@ bool descriptors_left(std::size_t count) {
   return opened.size() == count;
 }
 
+std::uint64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
 std::string json(std::string_view text) {
   std::string out;
   append_json_string(out, text);
@@ -81,7 +89,9 @@ Server::Server(ServerParts parts, std::string path, Overrides overrides, std::st
     : parts_(parts),
       reloader_(parts.reader, parts.engine, std::move(path), std::move(overrides)),
       version_(std::move(version)),
-      news_("control.news", kNews) {}
+      news_("control.news", kNews) {
+  parts_.reader.set_stats(this);
+}
 
 Server::~Server() = default;
 
@@ -94,15 +104,37 @@ Result<Started, std::string> Server::start() {
   raise_descriptor_limit(settings->connections, parts_.log);
 
   // Before the stores: who starts a second server by mistake hears of the port, and no store was touched.
-  auto listeners = open_listeners(settings->host, settings->port, count);
-  if (!listeners) return listeners.error();
+  std::vector<std::vector<int>> fds(count);       // of each worker, in the order of the listeners
+  std::vector<std::string> tags{settings->tag};
+  const auto close_all = [&fds] {
+    for (const auto& of_one : fds)
+      for (const int fd : of_one) close(fd);
+  };
+  const auto listen = [&fds, count](const std::string& host, std::uint16_t port) -> Result<std::uint16_t, std::string> {
+    auto opened = open_listeners(host, port, count);
+    if (!opened) return std::move(opened).error();
+    for (std::uint16_t w = 0; w < count; ++w) fds[w].push_back(opened->fds[w]);
+    return opened->port;
+  };
+  const auto port = listen(settings->host, settings->port);
+  if (!port) return port.error();
+  std::string listening;                          // the others, for the line
+  for (const Settings::Listener& l : settings->more_listeners) {
+    const auto its = listen(l.host, l.port);
+    if (!its) {
+      close_all();
+      return its.error();
+    }
+    tags.push_back(l.tag);
+    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag));
+  }
   auto prepared = reloader_.prepare(count, nullptr);
   if (!prepared) {
-    for (const int fd : listeners->fds) close(fd);
+    close_all();
     return prepared.error();
   }
   if (!descriptors_left(kWorkerDescriptors * count) || !news_.wake().works()) {
-    for (const int fd : listeners->fds) close(fd);
+    close_all();
     return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
   }
   const std::size_t stores = prepared->plan->stores()->stores.size();
@@ -115,16 +147,18 @@ Result<Started, std::string> Server::start() {
     engines.push_back(parts_.engine.worker(w, workers_[w]->results()));
   }
   for (std::uint16_t w = 0; w < count; ++w)
-    workers_[w]->start(std::move(engines[w]), {listeners->fds[w]}, std::move(generations[w]));
-  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, listeners->port));
-  return Started{listeners->port,
-                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}}})",
-                             listeners->port, count, json(settings->host), stores, getpid(), json(version_))};
+    workers_[w]->start(std::move(engines[w]), std::move(fds[w]), std::move(generations[w]), tags);
+  begin_crons();
+  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
+  if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
+  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", *port, count,
+                                    json(settings->host), stores, getpid(), json(version_), listening)};
 }
 
 std::string Server::serve() {
   while (!end_wanted_) {
     wait_for_news();
+    run_crons();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
     if (reload_wanted_ && !switching() && !end_wanted_) reload();
   }
@@ -140,7 +174,12 @@ bool Server::switching() const {
 void Server::wait_for_news() {
   TestControl* const test = parts_.test_control;
   pollfd fds[3] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
-  if (poll(fds, 3, -1) <= 0) return;
+  int timeout_ms = -1;
+  if (crons_ && crons_->next_ms() != Crons::kNever) {
+    const std::uint64_t now = now_ms(), next = crons_->next_ms();
+    timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
+  }
+  if (poll(fds, 3, timeout_ms) <= 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[2].revents != 0) test->hear(parts_.engine);
   if (fds[1].revents == 0) return;
@@ -168,10 +207,14 @@ void Server::hear(News news) {
       taken_over_[news.worker] = news.generation.number;
       if (!reload_unsaid_ || switching()) return;
       reload_unsaid_ = false;
-      ++reloads_;
+      reloads_.add();
       parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
       return;
     case News::Kind::drained: ++drained_; return;
+    case News::Kind::answered:
+      --cron_events_;
+      if (crons_) crons_->answered(news.cron);
+      return;
     case News::Kind::retired:
     case News::Kind::ended: return;
   }
@@ -184,6 +227,7 @@ void Server::reload() {
   for (const std::string& w : prepared->warnings) parts_.log.warn("reload: " + w);
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
   limits_->apply(reloader_.settings());
+  begin_crons();
   parts_.log.set_level(find_log_level(reloader_.settings().log_level).value_or(LogLevel::info));
   reload_unsaid_ = true;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -194,11 +238,39 @@ void Server::reload() {
 }
 
 void Server::reload_failed(std::string_view why) {
-  ++reload_failures_;
+  reload_failures_.add();
   parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
 }
 
+void Server::begin_crons() {
+  Crons* const next = reloader_.config()->crons();
+  if (next) next->start(now_ms(), crons_, [this](CronEvent event) { return send(std::move(event)); });
+  if (crons_) crons_->stop();
+  crons_ = next;
+  cron_config_ = reloader_.config();
+}
+
+std::uint32_t Server::send(CronEvent event) {
+  StorePtr store = reloader_.find_store(event.store);
+  if (!store || cron_events_ == kCronEvents) return 0;
+  if (++cron_ids_ == 0) ++cron_ids_;
+  const std::uint32_t id = cron_ids_;
+  if (!workers_[id % workers_.size()]->post(std::move(store), std::move(event), id)) return 0;
+  ++cron_events_;
+  return id;
+}
+
+void Server::run_crons() {
+  if (!crons_ || end_wanted_) return;
+  const Crons::Ran ran = crons_->run(now_ms());
+  cron_runs_.add(ran.runs);
+  cron_failures_.add(ran.failures);
+  if (ran.reload_wanted) reload_wanted_ = true;
+}
+
 void Server::drain() {
+  if (crons_) crons_->stop();
+  crons_ = nullptr;
   for (const auto& w : workers_) w->drain();
   while (drained_ < workers_.size()) {
     news_.wake().wait(-1);
@@ -210,17 +282,13 @@ void Server::drain() {
   news_.drain([this](News&& news) { hear(std::move(news)); });
 }
 
-std::string Server::counters() const {
+void Server::each(const std::function<void(std::string_view, std::uint64_t)>& put) const {
   const auto sum = [this](Counter Counters::*counter) {
     std::uint64_t n = 0;
     for (const auto& w : workers_) n += (w->counters().*counter).get();
     return n;
   };
   const EngineCounters engine = parts_.engine.counters();
-  std::string out;
-  const auto put = [&out](std::string_view name, std::uint64_t value) {
-    out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
-  };
   put("active", sum(&Counters::active));
   put("accepted", sum(&Counters::accepted));
   put("requests", sum(&Counters::requests));
@@ -230,8 +298,10 @@ std::string Server::counters() const {
   put("retained_payload_bytes", limits_->payload.held());
   put("threads", workers_.size());
   put("commits", engine.commits);
-  put("reloads", reloads_);
-  put("reload_failures", reload_failures_);
+  put("reloads", reloads_.get());
+  put("reload_failures", reload_failures_.get());
+  put("cron_runs", cron_runs_.get());
+  put("cron_failures", cron_failures_.get());
   put("answers", sum(&Counters::answers));
   put("evaluated", engine.evaluated);
   put("faults", engine.faults);
@@ -247,6 +317,13 @@ std::string Server::counters() const {
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));
+}
+
+std::string Server::counters() const {
+  std::string out;
+  each([&out](std::string_view name, std::uint64_t value) {
+    out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
+  });
   return out + "}";
 }
 

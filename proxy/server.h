@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proxy/config.h"
+#include "proxy/counters.h"
 #include "proxy/engine.h"
 #include "proxy/log.h"
 #include "proxy/options.h"
@@ -33,11 +34,11 @@ struct Started {
 };
 
 // Thread: control.
-class Server {
+class Server final : private ServerStats {
  public:
   // `path` is what `reader` reads: a config, or a module.
   Server(ServerParts parts, std::string path, Overrides overrides, std::string version);
-  ~Server();
+  ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -56,7 +57,11 @@ class Server {
   void hear(News news);
   void reload();
   void reload_failed(std::string_view why);
+  void begin_crons();                      // those of the config that serves now; the last one's end
+  std::uint32_t send(CronEvent event);
+  void run_crons();
   void drain();
+  void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
 
   ServerParts parts_;
@@ -67,11 +72,14 @@ class Server {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> taken_over_;  // per worker: the generation that new requests use
   std::size_t drained_ = 0;                // workers
+  std::shared_ptr<const Config> cron_config_;
+  Crons* crons_ = nullptr;                 // cron_config_'s
+  std::uint32_t cron_ids_ = 0, cron_events_ = 0;   // the last number given; events under way
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;
-  std::uint64_t reloads_ = 0;
-  std::uint64_t reload_failures_ = 0;
+  Counter cron_runs_, cron_failures_;
+  Counter reloads_, reload_failures_;      // control writes them, routes may ask
 };
 
 // `text` as one line for a person: what comes before its first line feed, and its hints ("hint: ...").

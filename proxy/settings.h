@@ -11,6 +11,14 @@ namespace sluice::proxy {
 struct Settings {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8767;                      // 0: the kernel picks one
+  std::string tag;                                // of that listener: what selects its routes; empty: none
+  struct Listener {
+    std::string host;
+    std::uint16_t port = 0;
+    std::string tag;
+    friend bool operator==(const Listener&, const Listener&) = default;
+  };
+  std::vector<Listener> more_listeners;           // beyond the first. Restart only, as is the first
   std::uint32_t workers = 0;                      // threads; 0: as many as cores. Restart only
   std::uint32_t connections = 10'000;             // open at once, whole process
   std::uint32_t active_req_limit = 0;             // requests in routes at once, whole process; 0: none

@@ -25,19 +25,19 @@ Worker::~Worker() {
   join();
 }
 
-void Worker::start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first) {
+void Worker::start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags) {
   // Signals are control's: a new thread inherits the mask.
   sigset_t all, before;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  thread_ = std::thread([this, e = std::move(engine), l = std::move(listeners), g = std::move(first)]() mutable {
-    run(std::move(e), std::move(l), std::move(g));
+  thread_ = std::thread([this, e = std::move(engine), l = std::move(listeners), g = std::move(first), t = std::move(tags)]() mutable {
+    run(std::move(e), std::move(l), std::move(g), std::move(t));
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first) {
+void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags) {
   Clock clock;
   WorkerLoop loop(index_, limits_, results_, news_, counters_, std::move(engine), clock);
   bool goes_on = true;
@@ -58,12 +58,13 @@ void Worker::run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Gen
             case Command::Kind::install: c.loop.install(std::move(command.generation)); break;
             case Command::Kind::drain: c.loop.drain(); break;
             case Command::Kind::end: c.goes_on = false; break;
+            case Command::Kind::post: c.loop.post(command.posted->store, command.posted->event, command.posted->id); break;
           }
         });
       },
       &commands);
   loop.install(std::move(first));
-  loop.listen(std::move(listeners));
+  loop.listen(std::move(listeners), std::move(tags));
   while (goes_on) loop.turn(Loop::Wait::block);
   command_event.stop();
   loop.end();
@@ -82,6 +83,13 @@ void Worker::command(Command::Kind kind) {
   c.kind = kind;
   // A full inbox is being emptied: its reader never blocks.
   while (!commands_.push(std::move(c))) std::this_thread::yield();
+}
+
+Result<void> Worker::post(StorePtr store, CronEvent event, std::uint32_t id) {
+  Command c;
+  c.kind = Command::Kind::post;
+  c.posted = std::make_unique<Posted>(Posted{std::move(store), std::move(event), id});
+  return commands_.push(std::move(c));
 }
 
 void Worker::drain() { command(Command::Kind::drain); }

@@ -13,6 +13,7 @@
 
 #include "proxy/budget.h"
 #include "proxy/counters.h"
+#include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/inbox.h"
 #include "proxy/route.h"
@@ -50,11 +51,13 @@ struct News {
     installed,          // requests that arrive from here on use `generation.number`
     retired,            // `generation` is nobody's any more: destroy it
     drained,            // no connection, no request, no event left
+    answered,           // a cron's event: `cron` says how
     ended,              // the loop is over: join() returns at once. `retired` came before for each generation
   };
   Kind kind = Kind::installed;
   std::uint16_t worker = 0;
   Generation generation;        // of `installed` the number alone
+  CronAnswer cron{};
 };
 
 class WorkerLoop;
@@ -71,11 +74,14 @@ class Worker {
   // Where owners send answers. Outstanding events are bounded so that it never refuses one.
   Inbox<EventPtr>& results() { return results_; }
 
-  // Takes the listening sockets over (proxy/listener.h) and begins to serve.
-  void start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first);
+  // Takes the listening sockets over (proxy/listener.h) and begins to serve. `tags` are the listeners'; those without have none.
+  void start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags = {});
 
   // Switches between two turns of the loop. Errors: Errc::full when 1,000 commands wait, with `next` untouched.
   Result<void> install(Generation&& next);
+  // Sends a cron's event; News::answered brings `id` back. Errors: Errc::full, as install(): the caller bounds how many
+  // are under way, so that there is room for install().
+  Result<void> post(StorePtr store, CronEvent event, std::uint32_t id);
   // Accepts what waits in the listeners' queues, closes them, answers what it has with `Connection: close`, closes idle
   // connections, and says News::drained. Results are still taken.
   void drain();
@@ -88,12 +94,18 @@ class Worker {
 
  private:
   friend class WorkerLoop;
-  struct Command {
-    enum class Kind : std::uint8_t { install, drain, end };
-    Kind kind = Kind::install;
-    Generation generation;
+  struct Posted {
+    StorePtr store;
+    CronEvent event;
+    std::uint32_t id = 0;
   };
-  void run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first);
+  struct Command {
+    enum class Kind : std::uint8_t { install, drain, end, post };
+    Kind kind = Kind::install;
+    Generation generation{};
+    std::unique_ptr<Posted> posted{};
+  };
+  void run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags);
   void command(Command::Kind kind);
 
   const std::uint16_t index_;

@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 
+#include "proxy/module_call.h"
+
 namespace sluice::proxy {
 namespace {
 constexpr int kAcceptsPerTurn = 64;
@@ -82,23 +84,27 @@ void WorkerLoop::install(Generation next) {
   send_news();
 }
 
-void WorkerLoop::listen(std::vector<int> fds) {
-  for (const int fd : fds) {
+void WorkerLoop::listen(std::vector<int> fds, std::vector<std::string> tags) {
+  tags_ = std::move(tags);
+  tags_.resize(fds.size());
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    const int fd = fds[i];
     acceptors_.push_back(std::make_unique<Acceptor>());
     Acceptor& a = *acceptors_.back();
     a.worker = this;
     a.fd = fd;
+    a.tag = tags_[i];
     a.event.watch(loop_, fd, EV_READ, on_accept, &a);
   }
 }
 
 void WorkerLoop::on_accept(evutil_socket_t fd, short, void* acceptor) {
-  WorkerLoop& me = *static_cast<Acceptor*>(acceptor)->worker;
+  const Acceptor& a = *static_cast<Acceptor*>(acceptor);
   for (int i = 0; i < kAcceptsPerTurn; ++i)
-    if (!me.accept_one(fd)) return;
+    if (!a.worker->accept_one(fd, a.tag)) return;
 }
 
-bool WorkerLoop::accept_one(int listener) {
+bool WorkerLoop::accept_one(int listener, std::string_view tag) {
   sockaddr_storage from{};
   socklen_t size = sizeof from;
   const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -118,7 +124,7 @@ bool WorkerLoop::accept_one(int listener) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
-  adopt(fd, print_ip(from, text));
+  adopt(fd, print_ip(from, text), tag);
   return true;
 }
 
@@ -128,7 +134,7 @@ void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
   for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->fd, EV_READ, on_accept, a.get());
 }
 
-void WorkerLoop::adopt(int fd, std::string_view client_ip) {
+void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag) {
   const bool room = limits_.connections.take(1);
   if (!room) {
     counters_.refused_connections.add();
@@ -153,7 +159,7 @@ void WorkerLoop::adopt(int fd, std::string_view client_ip) {
   open.next_ = first_connection_;
   if (first_connection_) first_connection_->previous_ = &open;
   first_connection_ = &open;
-  open.open(fd, client_ip, !room);
+  open.open(fd, client_ip, !room, tag);
 }
 
 void WorkerLoop::closed(Connection& c) {
@@ -169,12 +175,50 @@ void WorkerLoop::closed(Connection& c) {
   closed_.emplace_back(&c);          // until the turn ends: a callback of its own may be under way
 }
 
+void WorkerLoop::tell(std::uint32_t id, std::uint16_t status, Errc error, std::string_view body) {
+  News news;
+  news.kind = News::Kind::answered;
+  news.worker = index_;
+  news.cron = {id, status, error, std::string(body)};
+  unsent_.push_back(std::move(news));
+}
+
+void WorkerLoop::post(const StorePtr& store, const CronEvent& asked, std::uint32_t id) {
+  LiveGeneration& live = current();
+  std::vector<Parameter> query;
+  for (const auto& [name, value] : asked.fields) query.push_back({name, value});
+  Buffer body;
+  if (asked.has_body && !asked.body.empty()) {
+    body = Buffer::copy(asked.body, &limits_.payload);
+    if (!body) return tell(id, 503, Errc::payload_budget, {});
+  }
+  Call call;
+  Response refused;
+  if (!make_call(call, refused, store, {.method = asked.method, .path = asked.path, .query = query, .headers = {}, .body = &body, .has_length = true}))
+    return tell(id, refused.status, refused.error, refused.body.flat());
+  EventPtr event = live.take_event();
+  if (!engine_->prepare(*event, call)) {
+    tell(id, event->answer.status, event->answer.error, event->answer.body.flat());
+    return live.recycle(std::move(event));
+  }
+  live.submit(std::move(event), this, id);
+}
+
+void WorkerLoop::answered(std::uint32_t tag, EventPtr event) {
+  std::string body(event->answer.body.flat());
+  // A large document lies in pieces.
+  if (body.empty())
+    for (const std::string_view p : event->answer.body.pieces) body.append(p);
+  tell(tag, event->answer.status, event->answer.error, body);
+  current().recycle(std::move(event));
+}
+
 void WorkerLoop::drain() {
   if (draining_) return;
   // Closing a listener resets what waits in its queue.
   for (const auto& a : acceptors_) {
     // Bounded, since clients that go on connecting could fill it as fast as it is emptied.
-    for (int i = 0; i < kQueued && accept_one(a->fd); ++i) {}
+    for (int i = 0; i < kQueued && accept_one(a->fd, a->tag); ++i) {}
     a->event.stop();
     close(a->fd);
   }

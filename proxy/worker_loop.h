@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,17 +45,18 @@ class LiveGeneration final : public Services {
 };
 
 // Thread: worker. The constructor's arguments outlive it.
-class WorkerLoop {
+class WorkerLoop final : private Waiter {
  public:
   WorkerLoop(std::uint16_t index, ProcessLimits& limits, Inbox<EventPtr>& results, Inbox<News>& news, Counters& counters,
              std::unique_ptr<Engine> engine, Clock& clock);
-  ~WorkerLoop();
+  ~WorkerLoop() override;
   WorkerLoop(const WorkerLoop&) = delete;
   WorkerLoop& operator=(const WorkerLoop&) = delete;
 
   void install(Generation next);
-  void listen(std::vector<int> fds);        // takes them over
-  void adopt(int fd, std::string_view client_ip);   // a connected, non-blocking socket
+  void listen(std::vector<int> fds, std::vector<std::string> tags = {});   // takes them over
+  void adopt(int fd, std::string_view client_ip, std::string_view tag = {});   // a connected, non-blocking socket; the tag outlives it
+  void post(const StorePtr& store, const CronEvent& event, std::uint32_t id);
   void drain();
   // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
   void turn(Loop::Wait wait);
@@ -87,9 +89,14 @@ class WorkerLoop {
 
  private:
   friend class LiveGeneration;
+  // Of crons' events.
+  void answered(std::uint32_t tag, EventPtr event) override;
+  void timed_out(std::uint32_t) override {}
+  void tell(std::uint32_t id, std::uint16_t status, Errc error, std::string_view body);
   struct Acceptor {
     WorkerLoop* worker = nullptr;
     int fd = -1;
+    std::string_view tag;
     FdEvent event;
   };
   static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
@@ -97,7 +104,7 @@ class WorkerLoop {
   static void on_results(evutil_socket_t fd, short what, void* self);
   static void on_accept_again(void* self, std::uint32_t tag);
   // Returns false when the queue is empty or accepting has to wait.
-  bool accept_one(int fd);
+  bool accept_one(int fd, std::string_view tag);
   void end_turn();
   void deliver(EventPtr event);
   void submit_refused(EventPtr event, Errc code);
@@ -117,6 +124,7 @@ class WorkerLoop {
   TimerWheel wheel_;
   TicketTable tickets_;
   FdEvent results_event_;
+  std::vector<std::string> tags_;                        // of the listeners: connections point at them to the end
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   TimerId accept_again_;
   DateLine date_;

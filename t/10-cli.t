@@ -25,7 +25,7 @@ subtest 'help and version' => sub {
   my ($code, $out, $err) = run_sluice('--help');
   is($code, 0, 'help');
   like($out, qr/^\s+\Q$_\E\b/m, "it lists $_")
-    for qw(--config --module --store --check --host --port --threads --budget --connections --timeout-ms --allow-destroy --test-control --version --help);
+    for qw(--config --module --store --check --explain --host --port --threads --budget --connections --timeout-ms --allow-destroy --test-control --version --help);
   is($err, '', 'on standard output');
   ($code, $out, $err) = run_sluice('--version');
   is($code, 0, 'version');
@@ -105,6 +105,46 @@ LUA
     is($code, 1, "$name: exit 1");
     like($err, $says, "$name: said with file and line");
   }
+};
+
+subtest '--explain' => sub {
+  my $file = write_file("$dir/tree.lua", <<"LUA");
+settings { listen = { "127.0.0.1:0", { "127.0.0.1:0", tag = "admin" } } }
+stores { q = { module = "$QUOTA", path = "data/tree" }, r = { module = "$QUOTA", path = "data/tree2" } }
+pools { both = { stores = { "q", "r" } } }
+routes {
+  map = {
+    ["/q"] = route_ratelim { child = "q", limit = 5, rate = 2 },
+    ["/m"] = cmdmap { GET = route_failover { children = { "q", "both" }, miss = true }, POST = "q" },
+    ["/f"] = function() return "x" end,
+    ["/a"] = route_auth { child = "q", tokens = { "not-to-be-seen" } },
+  },
+  default = route_null {},
+}
+routes { tag = "admin", default = route_stats {} }
+LUA
+  my ($code, $out, $err) = run_sluice('--explain', $file);
+  is($code, 0, 'it ends well') or diag($err);
+  is($out, <<'TREE', 'and prints the tree');
+routes
+  /a  route_auth tokens=...
+    child  store q
+  /f  function at tree.lua:8
+  /m  cmdmap
+    GET  route_failover miss=true
+      children[1]  store q
+      children[2]  pool both of q, r
+    POST  store q
+  /q  route_ratelim limit=5 rate=2
+    child  store q
+  default  route_null
+routes tag="admin"
+  default  route_stats
+TREE
+  ok(!-e "$dir/data/tree", 'and makes nothing');
+  ($code, $out, $err) = run_sluice('--config', write_file("$dir/x.lua", qq(routes { default = route_direct { child = "nobody" } }\n)), '--explain');
+  is($code, 1, 'a wrong one is a mistake');
+  like($err, qr{x\.lua:1: .*nobody}, 'said as by --check');
 };
 
 subtest 'flags win over the file, also after a reload' => sub {

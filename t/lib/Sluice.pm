@@ -350,6 +350,15 @@ sub http {
   return $self->{http}->http(@request);
 }
 
+# Of a server with several listeners: the port of the N-th beyond the first, and a request to some port.
+sub more_port { my ($self, $n) = @_; return $self->{ready}{more}[$n]{port} }
+sub http_at {
+  my ($self, $port, @request) = @_;
+  my $c = $self->{http_at}{$port};
+  $c = $self->{http_at}{$port} = Sluice::Client->new($port) if !$c || $c->closed;
+  return $c->http(@request);
+}
+
 # Kilobytes that the process holds, by a name of /proc/PID/status such as VmRSS.
 sub memory_kib {
   my ($self, $name) = @_;

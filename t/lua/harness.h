@@ -200,6 +200,7 @@ class TestExchange final : public Exchange {
     ++times;
     status = r.status;
     error = r.error;
+    retry_after_s = r.retry_after_s;
     allow = r.allow;
     headers = r.headers;
     type = r.content_type;
@@ -213,6 +214,7 @@ class TestExchange final : public Exchange {
   int times = 0;
   std::uint16_t status = 0;
   Errc error = Errc::none;
+  std::uint32_t retry_after_s = 0;
   std::uint32_t allow = 0;
   std::string headers, type, body;
   bool is_gone = false, is_behind_write = false, holds = false;

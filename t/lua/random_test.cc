@@ -46,14 +46,19 @@ local names = {
   rctx = { "enqueue", "enqueue_and_wait", "wait_cond", "wait_handle", "sleep", "res_good", "res_ok", "res_any", "result", "best_result",
     "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "get", "put",
     "delete", "view", "post", "get_and_wait", "put_and_wait", "delete_and_wait", "view_and_wait", "post_and_wait" },
-  request = { "method", "path", "full_path", "param", "query", "header", "headers", "body", "key", "tag", "client_ip", "http_version",
+  request = { "method", "path", "full_path", "target", "param", "query", "header", "headers", "body", "key", "tag", "client_ip", "http_version",
     "set", "set_query", "set_method", "set_path", "set_header", "set_body", "set_key", "ltrimpath" },
   response = { "ok", "hit", "status", "header", "body", "json", "vlen", "revision", "error", "elapsed", "backend", "set_status",
     "set_header", "set_body" },
-  sluice = { "log", "time_real_millis", "time_mono_millis", "funcgen_new", "router_new", "methods", "attach" },
-  base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "stores", "pools", "routes", "cmdmap", "route_direct",
-    "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "tostring", "setmetatable", "rawset" },
+  sluice = { "log", "time_real_millis", "time_mono_millis", "funcgen_new", "router_new", "methods", "attach", "ratelim_tbf",
+    "ratelim_global_tbf", "stat", "server_stats", "add_stat", "log_req", "log_reqsample", "req_inspector_new", "res_inspector_new", "req_mutator_new", "res_mutator_new" },
+  base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "shared", "stores", "pools", "routes", "cmdmap", "route_direct",
+    "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "route_ratelim", "route_stats", "stats", "route_allasync", "route_allfastest",
+    "route_hedge", "route_split", "route_shadow", "route_random", "route_weighted", "route_match", "route_static", "route_redirect", "route_auth", "route_cors", "local_zone", "local_zone_from_env",
+    "local_zone_from_file", "tostring", "setmetatable", "rawset" },
   fgen = { "new_handle", "ready" },
+  shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
+  string = { "find", "match", "gmatch", "gsub" },
 }
 )lua";
 
@@ -61,7 +66,10 @@ local names = {
 
 TEST_CASE("any arguments to any function of a running route are Lua errors at worst, and leave no slot behind") {
   World w(std::string(kDraw) + std::string(kCalls) + R"lua(
-    local fgen = nil
+    shared { t = "8KiB" }
+    local in_worker = sluice.req_inspector_new ~= nil
+    local look = in_worker and sluice.req_inspector_new({ t = "header", name = "x" }, { t = "pathsegment", n = 2 })
+    local change = in_worker and sluice.req_mutator_new({ t = "pathcopy", idx = 1 }, { t = "headercopyall", idx = 1 })
     local function one(rctx, h, r)
       local made = { rctx:request_new("PUT", "/objects/k"), rctx:response_new() }
       pool[#pool + 1] = made[1] pool[#pool + 1] = made[2]
@@ -86,7 +94,12 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           local res = rctx:result(h[draw(#h)])
           try(made[2][pick(names.response)], draw(2) == 1 and res or made[2])
           if res and draw(4) == 1 then pool[#pool + 1] = res end
-        elseif kind == 11 then try(sluice[pick(names.sluice)])
+        elseif kind == 11 then
+          local f = sluice[pick(names.sluice)]
+          if f then try(f) try(f, draw(2) == 1 and r or { t = "header", name = "x" }) end
+          try(draw(2) == 1 and look or change, draw(2) == 1 and r or made[draw(2)])
+          try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
+          try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end
       end
@@ -127,7 +140,8 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
 TEST_CASE("any arguments to any function while a config is read and its routes are made are Lua errors at worst") {
   for (int round = 0; round < 8; ++round) {
     const std::string text = std::string(kDraw) + "seed = seed + " + std::to_string(round * 7919) + "\n" + std::string(kCalls) + R"lua(
-      local public = { "store", "pool", "settings", "log", "time_real_millis", "funcgen_new", "router_new", "methods", "attach" }
+      local public = { "store", "pool", "settings", "log", "time_real_millis", "funcgen_new", "router_new", "methods", "attach", "ratelim_tbf", "ratelim_global_tbf", "add_stat", "register_cron",
+        "schedule_config_reload", "post", "view", "get" }
       local function storm(conf)
         if conf then pool[#pool + 1] = conf.one pool[#pool + 1] = conf.two end
         for call = 1, 300 do

@@ -119,9 +119,26 @@ TEST_CASE("help and version go to standard output and end with 0") {
   }
   CHECK(read_options({"--version"}, "1.2.3").error().out == "sluice 1.2.3\n");
   const std::string help = read_options({"--help"}, "1.2.3").error().out;
-  for (const char* flag : {"--config", "--module", "--store", "--check", "--host", "--port", "--threads", "--budget",
+  for (const char* flag : {"--config", "--module", "--store", "--check", "--explain", "--host", "--port", "--threads", "--budget",
                            "--connections", "--timeout-ms", "--version", "--help"})
     CHECK(help.find(flag) != std::string::npos);
+}
+
+TEST_CASE("--explain is a check that prints, of the file it names or of the config") {
+  const auto by_flag = read_options(words("--explain a.lua"), "1");
+  REQUIRE(by_flag);
+  CHECK(by_flag->config == "a.lua");
+  CHECK(by_flag->check);
+  CHECK(by_flag->explain);
+  const auto by_config = read_options(words("--config a.lua --explain"), "1");
+  REQUIRE(by_config);
+  CHECK(by_config->explain);
+  const auto check = read_options(words("--check a.lua"), "1");
+  REQUIRE(check);
+  CHECK_FALSE(check->explain);
+  const auto two = read_options(words("--config a.lua --explain b.lua"), "1");
+  REQUIRE_FALSE(two);
+  CHECK(two.error().error == "sluice: --explain names a file and --config another; give one");
 }
 
 TEST_CASE("sizes are bytes with a unit or without") {

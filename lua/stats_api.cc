@@ -1,0 +1,107 @@
+// sluice.stat and sluice.server_stats: what a config counts itself, and what the server does.
+#include <cmath>
+
+#include "lua/user_stat.h"
+#include "proxy/config.h"
+
+namespace sluice::lua {
+namespace {
+
+constexpr const char* kStats = "sluice.stats";   // in the registry: name -> {cell, is it a histogram}
+
+// stat(name [, n]): adds n to a counter, 1 unless said; records n in a histogram.
+int stat(lua_State* L) {
+  const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
+  if (lua_type(L, 1) != LUA_TSTRING) return luaL_error(L, "sluice.stat: a name expected, got a %s", luaL_typename(L, 1));
+  if (home.loading) return luaL_error(L, "sluice.stat: routes and crons count, not a config that is read");
+  const double n = luaL_optnumber(L, 2, 1);
+  lua_pushvalue(L, 1);
+  lua_rawget(L, lua_upvalueindex(2));
+  StatCell* cell = static_cast<StatCell*>(lua_touserdata(L, -1));
+  if (cell == nullptr) return luaL_error(L, "sluice.stat: there is no `%s`: declare it with stats { NAME = \"counter\" }", lua_tostring(L, 1));
+  if (!cell->buckets) {
+    if (!(std::fabs(n) <= 9007199254740992.0) || n != std::floor(n))
+      return luaL_error(L, "sluice.stat: what is added to a counter is a whole number");
+    cell->add(n);
+  } else {
+    if (!std::isfinite(n)) return luaL_error(L, "sluice.stat: what is recorded is a finite number");
+    cell->record(n);
+  }
+  return 0;
+}
+
+void number(lua_State* L, const char* name, double n) {
+  lua_pushnumber(L, n);
+  lua_setfield(L, -2, name);
+}
+
+// server_stats([section]): all that is counted, or one section of it.
+int server_stats(lua_State* L) {
+  const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
+  const auto& stats = *static_cast<const std::vector<std::shared_ptr<UserStat>>*>(lua_touserdata(L, lua_upvalueindex(2)));
+  const std::string_view section = lua_isnoneornil(L, 1) ? std::string_view() : (luaL_checkstring(L, 1), text_at(L, 1));
+  if (!section.empty() && section != "server" && section != "user")
+    return luaL_error(L, "sluice.server_stats: the sections are server and user");
+  if (home.loading) return luaL_error(L, "sluice.server_stats: routes and crons ask, not a config that is read");
+  lua_settop(L, 1);
+  lua_createtable(L, 0, 2);
+  if (section.empty() || section == "server") {
+    lua_createtable(L, 0, 32);
+    if (home.server)
+      home.server->each([L](std::string_view name, std::uint64_t n) {
+        push(L, name);
+        lua_pushnumber(L, static_cast<double>(n));
+        lua_rawset(L, -3);
+      });
+    lua_setfield(L, 2, "server");
+  }
+  if (section.empty() || section == "user") {
+    lua_createtable(L, 0, static_cast<int>(stats.size()));
+    for (const std::shared_ptr<UserStat>& s : stats) {
+      push(L, s->name());
+      if (s->kind() == UserStat::Kind::counter) {
+        lua_pushnumber(L, static_cast<double>(s->read({}).count));
+      } else {
+        const UserStat::Summary sum = s->read({0.5, 0.9, 0.99, 0.999});
+        lua_createtable(L, 0, 8);
+        number(L, "count", static_cast<double>(sum.count));
+        number(L, "sum", sum.sum);
+        number(L, "min", sum.least);
+        number(L, "max", sum.most);
+        static constexpr const char* kNames[] = {"p50", "p90", "p99", "p999"};
+        for (std::size_t i = 0; i < 4; ++i) number(L, kNames[i], sum.quantiles[i]);
+      }
+      lua_rawset(L, -3);
+    }
+    lua_setfield(L, 2, "user");
+  }
+  if (!section.empty()) lua_getfield(L, 2, section == "server" ? "server" : "user");
+  return 1;
+}
+
+}  // namespace
+
+void open_stats(lua_State* L, const Home& home, const std::vector<std::shared_ptr<UserStat>>& stats) {
+  const StackGuard guard(L);
+  lua_getglobal(L, "sluice");
+  push_pointer(L, &home);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, kStats);
+  lua_pushcclosure(L, stat, 2);
+  lua_setfield(L, -2, "stat");
+  push_pointer(L, &home);
+  push_pointer(L, &stats);
+  lua_pushcclosure(L, server_stats, 2);
+  lua_setfield(L, -2, "server_stats");
+}
+
+void add_stat(lua_State* L, UserStat& stat, std::uint16_t worker) {
+  const StackGuard guard(L);
+  lua_getfield(L, LUA_REGISTRYINDEX, kStats);
+  push(L, stat.name());
+  lua_pushlightuserdata(L, &stat.cell(worker));
+  lua_rawset(L, -3);
+}
+
+}  // namespace sluice::lua
