@@ -909,6 +909,19 @@ setmetatable(_G, { __metatable = "sluice.globals", __index = function(_, name)
   end
 end })
 
+-- The same for sluice.NAME; and one that only the other stage has.
+local other_stage = {}
+for _, name in ipairs(core.stage == "config" and { "funcgen_new", "router_new", "methods", "attach", "internal", "log_req", "log_reqsample" }
+  or { "store", "pool", "settings", "schedule_config_reload", "post", "view", "get" }) do other_stage[name] = true end
+setmetatable(sluice, { __metatable = "sluice", __index = function(_, name)
+  local file, line = core.where(2)
+  if other_stage[name] then
+    core.fail(file, line, nil, "sluice." .. name .. (core.stage == "config" and " is not there while the file is read: use it in sluice_config_routes() or in a route"
+      or " belongs to sluice_config_pools() and to crons: a worker does not have it"))
+  end
+  core.fail(file, line, nil, "there is no sluice." .. tostring(name) .. did_you_mean(tostring(name), sorted_keys(sluice)))
+end })
+
 -- For C++: what the config left, once it has run.
 return {
   close = function() closed = true end,

@@ -78,6 +78,9 @@ TEST_CASE("every mistake in a config is named with its file and line") {
       {"function sluice_config_routes() sluice.attach('GTE', function() end) end", "t.lua:1: sluice.attach: 'GTE' is not a method"},
       {"function sluice_config_routes() sluice.attach('GET', sluice.funcgen_new()) end", "t.lua:1: sluice.attach: that function generator is not ready"},
       {"function sluice_config_pools() local p = sluice.pool({}) return p end function sluice_config_routes() end", "t.lua:1: a pool without stores"},
+      {"\nsluice.ratelim_tfb { limit = 1 }", "t.lua:2: there is no sluice.ratelim_tfb; did you mean `ratelim_tbf`?"},
+      {"\nlocal g = sluice.funcgen_new()", "t.lua:2: sluice.funcgen_new is not there while the file is read"},
+      {"function sluice_config_routes()\nsluice.store { name = 'a' } end", "t.lua:2: sluice.store belongs to sluice_config_pools()"},
       {"require('missing')", "t.lua:1: require: no file 'missing.lua' beside the config"},
   };
   for (const Case& c : cases) {
