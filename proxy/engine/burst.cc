@@ -58,7 +58,7 @@ void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
 bool Burst::takes(const Event& event) const {
   if (events_ == 0) return true;
   if (unread_ || events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
-      batch_.records() + states_.changed() >= kBurstRecords)
+      batch_.records() + states_.changed() >= kBurstRecords || records_.stepped_over() >= kBurstSteppedOver)
     return false;
   return event.verb == Verb::view || event.verb == Verb::input || !batch_.writes_document(event.key);
 }

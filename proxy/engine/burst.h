@@ -30,6 +30,8 @@ inline constexpr std::size_t kBurstBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kBurstEvents = 8'192;
 inline constexpr std::uint64_t kBurstFuel = 5'000'000;   // about 50 ms: those before are not kept waiting longer
 
+inline constexpr std::uint64_t kBurstSteppedOver = 200'000;   // keys that it removed: about 20 ms
+
 // Thread: owner.
 class Burst final : private vm::Host {
  public:
