@@ -55,6 +55,8 @@ class Burst final : private vm::Host {
   void apply(Event& event);
   // Event 0, once in a store's life. Returns why it failed; empty when it did not.
   std::string start();
+  // False: timers that are due wait for the next burst, so that this one has room for requests.
+  bool takes_timer() const;
   // Runs timer i of timers(). Returns why it failed; empty when it did not. Either way it has run.
   std::string run_timer(std::size_t i);
   Timers& timers() { return timers_; }
