@@ -93,15 +93,16 @@ subtest 'a setting removed from the file has its default again' => sub {
 };
 
 subtest 'a signal during a reload is not lost' => sub {
-  my $slow = config('five', 'local t = sluice.time_mono_millis() while sluice.time_mono_millis() < t + 150 do end');
-  $s->write_config($slow);
+  my $from = length $s->log;
+  $s->write_config(config('five', 'print("five is read") local t = sluice.time_mono_millis() while sluice.time_mono_millis() < t + 150 do end'));
   $s->signal('HUP');
-  # 150 ms for each VM: when a request is answered by the old one behind the signal, the reload is under way.
-  is($s->http(GET => '/word')->{body}, 'four', 'under way') for 1 .. 3;
+  # From its first line on it is the file that is loaded, 150 ms for each VM.
+  $s->wait_log(qr/five is read/, $from);
+  is($s->http(GET => '/word')->{body}, 'four', 'under way');
   $s->write_config(config('six'));
   $s->signal('HUP');
-  my $deadline = time + timeout_s();
-  1 until words() eq 'six' || time > $deadline;
+  # Each of the two ends with its line: what comes next must not take one of them for its own.
+  $s->wait_log(qr/reloaded .*reloaded [^\n]*\n/s, $from);
   is(words(), 'six', 'the last word counts');
 };
 

@@ -88,7 +88,7 @@ subtest 'aupc plan says what would happen, and changes nothing' => sub {
   is("$code $err", '0 ', 'it could be done');
   write_file("$dir/next.aup", shop(1, left => "left: text max 9 = \"\"", read => "view rows: num = count(item)\n", fill => 'put item { id: i, left: "" }'));
   ($code, $out) = aupc('plan', "$dir/next.aup", '--store', "$dir/store");
-  is($out, "  refuse   item.left: a int does not become a text; add a column and fill it\n"
+  is($out, "  refuse   item.left: an int does not become a text; add a column and fill it\n"
     . "  refuse   the data changes shape, so the version must rise above 1\n", 'what refuses it');
   is($code, 1, 'and that it does');
   write_file("$dir/next.aup", shop(2, rest => ', drop left', left => 'size: int = 3', read => "view rows: num = count(item)\n", fill => 'put item { id: i }'));

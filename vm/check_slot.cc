@@ -154,7 +154,7 @@ std::optional<Slot> Checker::slot(SlotSyntax& s, std::string_view what, std::uin
     out.high = *high;
   }
   if (s.max && s.base != Base::text && s.base != Base::bytes) {
-    complain(s.max_at, "`max` is for texts, and this is a " + std::string(base_word(s.base)),
+    complain(s.max_at, "`max` is for texts, and this is " + with_article(base_word(s.base)),
              is_number(s.base)      ? "write `in 0..100` to bound a number"
              : s.base == Base::slug ? "a slug has 1 to 64 bytes"
                                     : "");

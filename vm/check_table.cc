@@ -99,11 +99,19 @@ std::optional<std::uint8_t> Checker::find_column(const Table& t, const Name& nam
 
 bool Checker::fits_key(const Table& t, std::uint8_t column, Span at, std::string_view what) {
   const Column& c = t.columns[column];
-  if (c.slot.base != Base::text || c.slot.max <= kKeyTextMax) return true;
-  complain(at, "`" + c.name + "` is too long for " + std::string(what) + ": up to " +
-                   std::to_string(c.slot.max) + " bytes",
-           "write `" + c.name + ": text max 200` or less, or use slug");
-  return false;
+  if (c.slot.base != Base::text) return true;
+  if (c.slot.max > kKeyTextMax) {
+    complain(at, "`" + c.name + "` is too long for " + std::string(what) + ": up to " +
+                     std::to_string(c.slot.max) + " bytes",
+             "write `" + c.name + ": text max 200` or less, or use slug");
+    return false;
+  }
+  if (c.first && c.first->text().find('\0') != std::string_view::npos) {
+    complain(at, "`" + c.name + "` cannot be part of " + std::string(what) + ", as its default has U+0000",
+             "give it another default, or none");
+    return false;
+  }
+  return true;
 }
 
 bool Checker::fits_width(std::size_t width, Span at, std::string_view what) {

@@ -12,6 +12,7 @@ void highest_first(char* out, T n) {
 }  // namespace
 
 bool has_key_form(const Slot& slot, const Value& value) {
+  if (slot.base == Base::text) return value.size <= slot.max && value.text().find('\0') == std::string_view::npos;
   return slot.base != Base::u32 || (value.num >= 0 && value.num <= 4294967295.0 && value.num == std::trunc(value.num));
 }
 

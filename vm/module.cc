@@ -16,6 +16,11 @@ Type type_of(Base base) {
   return Type::none;
 }
 
+std::string with_article(std::string_view words) {
+  const bool vowel = !words.empty() && std::string_view("aeio").find(words.front()) != std::string_view::npos;
+  return (vowel ? "an " : "a ") + std::string(words);
+}
+
 std::string describe(const Slot& slot) {
   constexpr std::string_view names[] = {"num", "int", "u32", "bool", "text", "slug", "bytes"};
   std::string out(names[static_cast<int>(slot.base)]);

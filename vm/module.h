@@ -46,6 +46,8 @@ struct Slot {
 Type type_of(Base base);
 // As it is written in a module: "int in 0..100", "text? max 40".
 std::string describe(const Slot& slot);
+// With the article that the first word has when it is spoken: "an int in 0..100", "a u32".
+std::string with_article(std::string_view words);
 
 struct State {
   std::string name;

@@ -122,6 +122,9 @@ std::uint32_t moved_by(const Table& table, const std::uint8_t* columns, std::siz
 std::uint32_t derived(const Table& table) {
   return static_cast<std::uint32_t>(table.indexes.size() + table.totals.size());
 }
+std::uint32_t kept_sizes(const Table& table) {
+  return (table.size == Size::keep ? 1 : 0) + (table.group_size == Size::keep ? 1 : 0);
+}
 }  // namespace
 
 std::uint32_t fuel_of(const Module& module, const Function& function, Word w) {
@@ -138,8 +141,8 @@ std::uint32_t fuel_of(const Module& module, const Function& function, Word w) {
     }
     case Op::insert: {
       const Table& table = module.tables[module.shapes[c_of(w)].table];
-      const std::uint32_t keeps = (table.size == Size::keep ? 1 : 0) + (table.group_size == Size::keep ? 1 : 0);
-      return flat_fuel(op) + keeps * flat_fuel(Op::erase) + kMoved * (1 + keeps) * derived(table);
+      const std::uint32_t gone = kept_sizes(table) * kKeepRemoves;
+      return flat_fuel(op) + gone * flat_fuel(Op::erase) + kMoved * (1 + gone) * derived(table);
     }
     case Op::erase: return flat_fuel(op) + kMoved * derived(table_of(a_of(w)));
     default: return flat_fuel(op);

@@ -86,12 +86,16 @@ constexpr Word word(Op op, unsigned a = 0, unsigned b = 0, unsigned c = 0) {
 }
 constexpr Word word_x(Op op, unsigned a, unsigned x) { return static_cast<Word>(op) | a << 8 | x << 16; }
 
+// Rows that one `keep` removes at most for a new one: the second only where the table was allowed more rows before, so
+// that it comes down to what it may have.
+inline constexpr std::uint32_t kKeepRemoves = 2;
+
 // Fuel of one run, under cost model 1: callees, language functions, bytes, and what indexes and totals add aside.
 std::uint32_t flat_fuel(Op op);
 struct Module;
 struct Function;
 // With what the indexes and totals of the table add that the instruction can move: 100 each, and for each `keep` of an
-// INSERT's table what removing a row costs.
+// INSERT's table what it costs to remove kKeepRemoves rows.
 // Shape: a word of `function`, whose registers say whose row it is; the word is proven, or is about no table.
 std::uint32_t fuel_of(const Module& module, const Function& function, Word w);
 

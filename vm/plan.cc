@@ -287,8 +287,8 @@ void Planner::plan_states() {
         work.fits = true;
         break;
       case SlotChange::other:
-        step(Kind::refuse, "state " + state.name + ": a " + std::string(base_name(before.slot.base)) + " does not become a " +
-                               std::string(base_name(state.slot.base)) + "; add a state and fill it");
+        step(Kind::refuse, "state " + state.name + ": " + with_article(base_name(before.slot.base)) + " does not become " +
+                               with_article(base_name(state.slot.base)) + "; add a state and fill it");
         break;
     }
     if (work.fits || work.rewrite) plan_.states.push_back(std::move(work));

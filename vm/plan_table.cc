@@ -98,11 +98,11 @@ void Planner::plan_columns(const Table& table, const KeptTable& before, KeptTabl
     const bool in_key = std::find(before.key.begin(), before.key.end(), was.number) != before.key.end();
     const SlotChange how = change_of(was.slot, column.slot);
     if (how == SlotChange::other)
-      step(Kind::refuse, said + ": a " + std::string(base_name(was.slot.base)) + " does not become a " +
-                             std::string(base_name(column.slot.base)) + "; add a column and fill it");
+      step(Kind::refuse, said + ": " + with_article(base_name(was.slot.base)) + " does not become " +
+                             with_article(base_name(column.slot.base)) + "; add a column and fill it");
     else if (in_key && key_bytes(was.slot.base) != key_bytes(column.slot.base))
-      step(Kind::refuse, said + ": in a key a " + std::string(base_name(was.slot.base)) + " does not become a " +
-                             std::string(base_name(column.slot.base)) + "; add a table and fill it");
+      step(Kind::refuse, said + ": in a key " + with_article(base_name(was.slot.base)) + " does not become " +
+                             with_article(base_name(column.slot.base)) + "; add a table and fill it");
     else if (how == SlotChange::wider)
       step(Kind::free, change);
     else if (how == SlotChange::narrower) {

@@ -4,10 +4,13 @@
 #include <cstring>
 
 #include "vm/varint.h"
+#include "vm/wire.h"
 
 namespace sluice::vm {
 namespace {
 static_assert(std::endian::native == std::endian::little, "doubles are stored as they lie in memory");
+
+constexpr std::int64_t kWholeMax = std::int64_t{1} << 53;   // either way; beyond it a double is not the number that was read
 
 bool bit(std::string_view bitmap, std::size_t i) { return (static_cast<unsigned char>(bitmap[i / 8]) >> (i % 8) & 1) != 0; }
 void set_bit(char* bitmap, std::size_t i) { bitmap[i / 8] = static_cast<char>(bitmap[i / 8] | 1 << (i % 8)); }
@@ -43,7 +46,7 @@ const RowCodec::Shape* RowCodec::take_shape(std::string_view& record) const {
 }
 
 // Calls visit(declared column or kGone, value) for each column of the shape until it returns false.
-// False: the record ends too early, or does not end with its last column.
+// False: the record ends too early, does not end with its last column, or holds a number that no row was ever given.
 template <class Visit>
 bool RowCodec::walk(const Shape& shape, std::string_view record, Visit visit) const {
   const std::string_view bitmap = record.substr(0, shape.bitmap_bytes);
@@ -63,6 +66,7 @@ bool RowCodec::walk(const Shape& shape, std::string_view record, Visit visit) co
         double n;
         if (record.size() < sizeof n) return false;
         std::memcpy(&n, record.data(), sizeof n);
+        if (!is_number(n)) return false;
         record.remove_prefix(sizeof n);
         value = Value::number(n);
         break;
@@ -71,7 +75,9 @@ bool RowCodec::walk(const Shape& shape, std::string_view record, Visit visit) co
         std::uint64_t n = 0;
         if (!there) break;
         if (!take_varint(record, n)) return false;
-        value = Value::number(static_cast<double>(unzigzag(n)));
+        const std::int64_t i = unzigzag(n);
+        if (i > kWholeMax || i < -kWholeMax) return false;
+        value = Value::number(static_cast<double>(i));
         break;
       }
       case Form::text: {

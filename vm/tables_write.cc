@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "vm/base/check.h"
+#include "vm/opcode.h"
 #include "vm/slot.h"
 #include "vm/tables.h"
 #include "vm/tables_impl.h"
@@ -12,8 +13,6 @@
 namespace sluice::vm {
 namespace {
 constexpr double kWholeMax = 9007199254740992.0;   // 2^53
-// Rows that one `keep` removes for a new one: the second only where the table was allowed more rows before.
-constexpr int kMakeRoom = 2;
 
 bool same(const Value& a, const Value& b) {
   if (a.type != b.type) return false;
@@ -166,7 +165,7 @@ Fault Tables::Impl::make_room(TableUse& use, std::uint32_t table, Size size, std
   if (size == Size::max) return Fault::limit;
   KeyBuffer end = first;
   const bool has_end = next_key(end);
-  for (int i = 0; i < kMakeRoom && rows >= most; ++i, --rows) {
+  for (std::uint32_t i = 0; i < kKeepRemoves && rows >= most; ++i, --rows) {
     Entry entry;
     if (use.records.scan({first.view(), has_end ? end.view() : std::string_view(), false}, {&entry, 1}) == 0) break;
     Row gone;

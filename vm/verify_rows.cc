@@ -37,7 +37,8 @@ std::string columns_problem(const Table& table) {
   return {};
 }
 
-// Columns of a key, an index or a group: there, each once, short enough, and present unless they `may_be_absent`.
+// Columns of a key, an index or a group: there, each once, short enough, present unless they `may_be_absent`, and with
+// a default that a key can have.
 template <class Columns, class Number>
 std::string parts_problem(const Table& table, const Columns& columns, Number number, bool may_be_absent) {
   std::bitset<kColumnsMax> seen;
@@ -50,6 +51,8 @@ std::string parts_problem(const Table& table, const Columns& columns, Number num
     if (column.slot.optional && !may_be_absent) return "the column `" + column.name + "` may be absent";
     if (column.slot.base == Base::text && column.slot.max > kKeyTextMax)
       return "the column `" + column.name + "` is too long: up to " + std::to_string(column.slot.max) + " bytes";
+    if (column.first && column.first->type == Type::text && column.first->text().find('\0') != std::string_view::npos)
+      return "the column `" + column.name + "`: its default has U+0000, which no key has";
   }
   return {};
 }

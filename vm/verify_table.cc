@@ -96,7 +96,7 @@ bool CodeCheck::step_write(Word w) {
       if (a != kNoRegister && std::none_of(table.columns.begin(), table.columns.end(), numbered))
         return refuse("the table `" + table.name + "` numbers no rows");
       result = a;
-      rows += (table.size == Size::keep ? 1 : 0) + (table.group_size == Size::keep ? 1 : 0);
+      for (const Size size : {table.size, table.group_size}) rows += size == Size::keep ? kKeepRemoves : 0;
       break;
     }
     case Op::update: {

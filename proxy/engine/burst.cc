@@ -58,7 +58,7 @@ void Burst::begin(const store::Snapshot& snapshot, std::uint64_t now_ms) {
 bool Burst::takes(const Event& event) const {
   if (events_ == 0) return true;
   if (unread_ || events_ >= kBurstEvents || fuel_ >= kBurstFuel || batch_.bytes() >= kBurstBytes ||
-      batch_.records() + states_.changed() >= kBurstRecords)
+      batch_.records() + states_.changed() >= kBurstRecords || records_.stepped_over() >= kBurstSteppedOver)
     return false;
   return event.verb == Verb::view || event.verb == Verb::input || !batch_.writes_document(event.key);
 }
@@ -141,14 +141,17 @@ std::string Burst::start() {
   return failure();
 }
 
+// Half of a burst is for its requests. The first one always fits.
+bool Burst::takes_timer() const {
+  return !unread_ && fuel_ < kBurstFuel / 2 && batch_.bytes() < kBurstBytes / 2 &&
+         batch_.records() + states_.changed() < kBurstRecords / 2 && records_.stepped_over() < kBurstSteppedOver / 2;
+}
+
 std::string Burst::run_timer(std::size_t i) {
   timers_[i].last_ms = now_ms_;
   const Served::Input& in = served_->inputs[timers_[i].input];
   second_.reset();
-  const std::uint64_t fuel = fuel_;
   const Ran ran = run(in, in.down, second_, false);
-  // What timers use is not taken from the requests of the burst.
-  fuel_ = fuel;
   return ran == Ran::fault ? failure() : std::string();
 }
 

@@ -30,6 +30,8 @@ inline constexpr std::size_t kBurstBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kBurstEvents = 8'192;
 inline constexpr std::uint64_t kBurstFuel = 5'000'000;   // about 50 ms: those before are not kept waiting longer
 
+inline constexpr std::uint64_t kBurstSteppedOver = 200'000;   // keys that it removed: about 20 ms
+
 // Thread: owner.
 class Burst final : private vm::Host {
  public:
@@ -53,6 +55,8 @@ class Burst final : private vm::Host {
   void apply(Event& event);
   // Event 0, once in a store's life. Returns why it failed; empty when it did not.
   std::string start();
+  // False: timers that are due wait for the next burst, so that this one has room for requests.
+  bool takes_timer() const;
   // Runs timer i of timers(). Returns why it failed; empty when it did not. Either way it has run.
   std::string run_timer(std::size_t i);
   Timers& timers() { return timers_; }

@@ -54,6 +54,7 @@ std::size_t BurstRecords::scan(const vm::KeyRange& range, std::span<vm::Entry> o
     }
     if (order == 0) below.step();
     if (over.has_value()) out[n++] = {over.key(), over.value()};
+    else ++stepped_over_;
     if (range.backward) over.previous();
     else over.next();
   }

@@ -1,6 +1,7 @@
 // A module's records as the running event sees them: what the burst has written over what the store held when it began.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -21,6 +22,7 @@ class BurstRecords final : public vm::Records {
   void begin(const store::Snapshot* snapshot) {
     snapshot_ = snapshot;
     error_ = {};
+    stepped_over_ = 0;
   }
 
   bool get(std::string_view key, std::string_view& value) override;
@@ -31,6 +33,9 @@ class BurstRecords final : public vm::Records {
   // What could not be read since begin() or the last forget(), code none when nothing: the event is of no use then.
   const Error& error() const { return error_; }
   void forget() { error_ = {}; }
+  // How often since begin() scans went past a key that the burst has removed. A queue whose rows are taken from the
+  // front goes past all that it has taken each time, and no fuel says so.
+  std::uint64_t stepped_over() const { return stepped_over_; }
 
  private:
   bool stored(std::string_view key, std::string_view& value);
@@ -38,6 +43,7 @@ class BurstRecords final : public vm::Records {
   store::Batch& batch_;
   const store::Snapshot* snapshot_ = nullptr;
   Error error_;
+  std::uint64_t stepped_over_ = 0;
 };
 
 }  // namespace sluice::proxy

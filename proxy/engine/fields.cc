@@ -94,7 +94,7 @@ bool encode_fields(std::span<const Asked> asked, std::span<const Parameter> quer
     std::optional<vm::Value> value = vm::read_slot(*a.slot, given->value);
     if (!value) {
       why.error = Errc::query;
-      why.line.assign("`").append(a.name).append("` is not a ").append(vm::describe(*a.slot));
+      why.line.assign("`").append(a.name).append("` is not ").append(vm::with_article(vm::describe(*a.slot)));
       return false;
     }
     if (const vm::Fault fault = vm::narrow(*a.slot, *value); fault != vm::Fault::none) {

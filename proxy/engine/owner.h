@@ -80,6 +80,7 @@ class Owner final : private CommitListener {
   std::size_t pending_at_ = 0;
   std::vector<std::vector<EventPtr>> leaving_;   // answered, by worker
   std::vector<std::uint16_t> addressed_;         // workers that leaving_ has something for
+  std::size_t timer_at_ = 0;           // whose turn it is first
   bool reread_ = false;                // the states are not what is stored
 
   std::mutex mutex_;

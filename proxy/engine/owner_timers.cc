@@ -1,5 +1,5 @@
-// Timers on their owner's thread: they run at the beginning of a burst, each at most once, so that requests never wait for
-// more than that; their wake-up is the end of the owner's own wait.
+// Timers on their owner's thread: they run at the beginning of a burst, each at most once, and only as many as leave room
+// for requests; the others have their turn in the bursts behind it. Their wake-up is the end of the owner's own wait.
 #include "proxy/engine/owner.h"
 #include "proxy/log.h"
 
@@ -23,8 +23,15 @@ int Owner::wait_ms() const {
 
 void Owner::run_timers() {
   Timers& timers = burst_.timers();
-  for (std::size_t i = 0; i < timers.size(); ++i)
-    if (timers.due(i, burst_.now_ms())) run_timer(i);
+  // Where the burst before had no more room: else the first ones, due again, could keep the last ones from running.
+  if (timer_at_ >= timers.size()) timer_at_ = 0;
+  for (std::size_t left = timers.size(); left > 0; --left) {
+    if (timers.due(timer_at_, burst_.now_ms())) {
+      if (!burst_.takes_timer()) break;
+      run_timer(timer_at_);
+    }
+    timer_at_ = timer_at_ + 1 == timers.size() ? 0 : timer_at_ + 1;
+  }
   if (!has_asked_timer_.load(std::memory_order_acquire)) return;
   std::string asked;
   {

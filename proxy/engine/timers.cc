@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace sluice::proxy {
 namespace {
@@ -52,7 +53,8 @@ void Timers::take(const vm::Module& module, std::uint64_t now_ms) {
 }
 
 Result<void> Timers::load(const vm::Module& module, const store::Snapshot& snapshot, std::uint64_t now_ms) {
-  timers_.clear();
+  // What the store does not have: how often they failed, and what was said of it.
+  const std::vector<Timer> before = std::exchange(timers_, {});
   gone_.clear();
   must_store_ = false;
   std::array<store::Entry, 16> entries;
@@ -72,6 +74,12 @@ Result<void> Timers::load(const vm::Module& module, const store::Snapshot& snaps
     from = timers_.back().key + '\0';
   }
   take(module, now_ms);
+  for (Timer& timer : timers_) {
+    const auto known = std::find_if(before.begin(), before.end(), [&](const Timer& t) { return t.key == timer.key; });
+    if (known == before.end()) continue;
+    timer.failures = known->failures;
+    timer.said_ms = known->said_ms;
+  }
   return {};
 }
 

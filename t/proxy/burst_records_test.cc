@@ -140,6 +140,23 @@ TEST_CASE("a store that is being created holds only what was written") {
   CHECK(out[0].key == "a");
 }
 
+TEST_CASE("steps over what the burst has removed are counted, from its beginning on") {
+  store::Batch batch;
+  BurstRecords records(batch);
+  records.begin(nullptr);
+  for (const char* key : {"a", "b", "c", "d"}) records.put(key, "1");
+  for (const char* key : {"a", "b", "c"}) records.erase(key);
+  std::array<vm::Entry, 4> out;
+  CHECK(records.scan({}, {out.data(), 1}) == 1);
+  CHECK(records.stepped_over() == 3);
+  CHECK(records.scan({{}, {}, true}, {out.data(), 1}) == 1);      // the last one comes first
+  CHECK(records.stepped_over() == 3);
+  CHECK(records.scan({{}, {}, true}, {out.data(), 2}) == 1);
+  CHECK(records.stepped_over() == 6);
+  records.begin(nullptr);
+  CHECK(records.stepped_over() == 0);
+}
+
 TEST_CASE("what cannot be read is noted and reads as if nothing were there") {
   const Folder folder;
   const auto store = open(folder);

@@ -181,6 +181,47 @@ TEST_CASE("a timer that fails leaves no trace, is logged, and runs again a perio
   restart(b, b.world.options());   // the log goes before the engine
 }
 
+TEST_CASE("that a timer goes on failing is known also after a commit that failed, so that the log hears of it no more often") {
+  Bench b({{"ticks", kFailing}});
+  Lines log;
+  EngineOptions options = b.world.options();
+  options.log = &log;
+  restart(b, options);
+  REQUIRE(b.load().empty());
+  b.world.wall_ms += 1000;
+  CHECK(seen(b, "good") == "1");
+  CHECK(log.all().size() == 1);
+  b.world.before_commit.store(ENOSPC);
+  b.world.wall_ms += 1000;
+  CHECK(b.ask(Bench::call(Verb::view, "good"), false).status == 507);
+  b.world.before_commit.store(0);
+  b.world.wall_ms += 1000;
+  CHECK(seen(b, "good") == "2");
+  CHECK(log.all().size() == 1);
+  b.world.wall_ms += 60'000;
+  CHECK(seen(b, "good") == "3");
+  REQUIRE(log.all().size() == 2);
+  CHECK(log.all()[1] == "store `ticks`: timer `bad` failed: denied at line 8, not 1 (4 times in a row)");
+  restart(b, b.world.options());   // the log goes before the engine
+}
+
+TEST_CASE("timers that are due all at once leave room for requests: those that do not fit run in the bursts behind") {
+  std::string text = "module ticks 1\nstate n: num\nstate done: num\nview done: num = done\n";
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    text += "input timer " + name + " every 1h\n";
+    text += "on " + name + " { for i in 1..9000 limit 9000 { n += 1 }  done += 1 }\n";
+  }
+  Bench b({{"ticks", text.c_str()}});
+  REQUIRE(b.load() == "");
+  const std::uint64_t bursts = b.control->counters().bursts;
+  b.world.wall_ms += 3'600'000;
+  CHECK(seen(b, "done") == "3");         // each about 950,000 fuel
+  while (seen(b, "done") != "12") REQUIRE(b.control->counters().bursts < bursts + 20);
+  CHECK(b.control->counters().bursts >= bursts + 4);
+  CHECK(seen(b, "done") == "12");
+}
+
 TEST_CASE("timers follow their module: kept ones by name, new ones from now, gone ones forgotten") {
   Bench b({{"ticks", kTicks}});
   REQUIRE(b.load().empty());

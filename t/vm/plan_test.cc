@@ -307,7 +307,7 @@ TEST_CASE("a number that is kept otherwise in a key builds indexes, totals and s
   CHECK(plan.next.tables[0].totals[1].number == 1);
   key.column("t", "a").slot = of(Base::integer);
   CHECK(plan_upgrade(now, *key.module()).text() ==
-        "  refuse   t.a: in a key a u32 does not become a int; add a table and fill it\n"
+        "  refuse   t.a: in a key a u32 does not become an int; add a table and fill it\n"
         "  build    t index by_b: built again from the rows\n");
 }
 
@@ -378,7 +378,7 @@ TEST_CASE("another type and another key are refused") {
         "  refuse   cart.qty: a u32 does not become a text; add a column and fill it\n"
         "  refuse   the data changes shape, so the version must rise above 1\n");
   CHECK(text([](Schema& s) { s.states[0].slot = of(Base::boolean); }) ==
-        "  refuse   state hits: a int does not become a bool; add a state and fill it\n");
+        "  refuse   state hits: an int does not become a bool; add a state and fill it\n");
   CHECK(text([](Schema& s) { s.table("cart").key = {1, 0}; }) ==
         "  refuse   table cart: its key was `user, sku` and is `sku, user`; add a table and fill it\n");
   const Plan plan = planned([](Schema& s) { s.table("cart").key = {0, 1, 2}; });

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
+
+#include "vm/varint.h"
 
 namespace sluice::vm {
 namespace {
@@ -76,6 +80,33 @@ TEST_CASE("bytes that are no row are refused, wherever they were cut") {
   for (std::size_t size = 0; size < full.size(); ++size) CHECK(read(codec, full.substr(0, size), 5) == "no row");
   CHECK(read(codec, full + "x", 5) == "no row");
   CHECK(read(codec, "\x05" + full.substr(1), 5) == "no row");        // a shape that there is not
+}
+
+TEST_CASE("numbers that no row is ever given are damage, and the largest ones are not") {
+  const Table table = sample();
+  const Layout layout = layout_of(table);
+  const RowCodec codec(table, layout.tables[0]);
+  const auto record = [](double n, std::int64_t i) {
+    std::string out("\0\x03", 2);
+    char bytes[kVarintMax];
+    std::memcpy(bytes, &n, sizeof n);
+    out.append(bytes, sizeof n);
+    return out.append(bytes, put_varint(bytes, zigzag(i)));
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  CHECK(read(codec, record(1e308, most), 5).find("9007199254740992.000000 none none none") != std::string::npos);
+  CHECK(read(codec, record(0, -most), 5) == "0.000000 -9007199254740992.000000 none none none");
+  for (const std::int64_t i : {most + 1, -most - 1, std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    CHECK(read(codec, record(0, i), 5) == "no row");
+    Value one;
+    CHECK_FALSE(codec.decode_column(record(0, i), 1, one));
+  }
+  for (const double n : {-0.0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                         std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK(read(codec, record(n, 0), 5) == "no row");
+    Value one;
+    CHECK_FALSE(codec.decode_column(record(n, 0), 0, one));
+  }
 }
 
 TEST_CASE("rows of older shapes read what columns had when they were added, and lose what is gone") {

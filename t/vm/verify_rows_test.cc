@@ -113,6 +113,29 @@ TEST_CASE("a key has one to four columns, each once and always there") {
   CHECK(column(0, [](Column& c) { c.slot = slot(Base::text, 200); }).empty());
 }
 
+TEST_CASE("no default has U+0000 where its column is in a key, an index or a group") {
+  const auto null = Value::span(std::string_view("a\0", 2));
+  const std::string why = "its default has U+0000, which no key has";
+  const auto key = [&](Value first) {
+    return column(0, [&](Column& c) {
+      c.slot = slot(Base::text, 20);
+      c.first = first;
+    });
+  };
+  CHECK(key(null) == "key: the column `sku`: " + why);
+  CHECK(key(Value::span("a")).empty());
+  CHECK(column(2, [&](Column& c) { c.first = null; }) == "index `by_note`: the column `note`: " + why);
+  const auto grouped = [&](bool by_it) {
+    return item([&](Table& t) {
+      t.columns.push_back({"kind", slot(Base::text, 20)});
+      t.columns.back().first = null;
+      if (by_it) t.totals.push_back({"kinds", false, 0, {static_cast<std::uint8_t>(t.columns.size() - 1)}});
+    });
+  };
+  CHECK(grouped(true) == "total `kinds`: the column `kind`: " + why);
+  CHECK(grouped(false).empty());
+}
+
 TEST_CASE("encoded keys have at most 500 bytes, numbers of table and index and the row's key included") {
   // 1 for the kind, 3 for the table, and three texts with their ends
   const auto wide = [](std::uint32_t last) {

@@ -323,8 +323,8 @@ TEST_CASE("facts say what a function costs, reads and writes") {
   CHECK(sell.writes);
 
   const Facts say = facts("T", {kText, word(Op::insert, kNoRegister, 0, 4), kDone});
-  CHECK(say.fuel == 1 + (400 + 300) + 1);
-  CHECK(say.rows_written == 2);                             // the first row makes room
+  CHECK(say.fuel == 1 + (400 + 2 * 300) + 1);
+  CHECK(say.rows_written == 3);                             // one makes room, or two where there were more before
   CHECK(say.tables_written == 4);
 
   const Facts asked = facts("TN", {kText, word_x(Op::count, 1, 2), word(Op::gcount, 1, 0, 1), word(Op::total, 1, 0, 3), kDone});
@@ -344,7 +344,7 @@ TEST_CASE("facts say what a function costs, reads and writes") {
 }
 
 TEST_CASE("a write costs what it can move") {
-  const Shop s;
+  Shop s;
   const Module& m = s.module;
   Function f;
   f.registers = Assembler::types("R0R1N");
@@ -357,5 +357,9 @@ TEST_CASE("a write costs what it can move") {
   CHECK(fuel(word(Op::insert, 255, 0, s.new_line)) == 500);
   CHECK(fuel(word(Op::update, 0, 0, s.change_item)) == 250 + 300);
   CHECK(fuel(word(Op::erase, 1)) == 400);
+  s.module.tables[s.item].size = Size::keep;                      // two rows go at most
+  CHECK(fuel(word(Op::insert, 255, 0, s.new_item)) == 900 + 2 * 800);
+  s.module.tables[s.item].group_size = Size::keep;                // and two of the group
+  CHECK(fuel(word(Op::insert, 255, 0, s.new_item)) == 900 + 4 * 800);
   CHECK(fuel(word(Op::add, 0, 0, 0)) == 1);
 }
