@@ -83,6 +83,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    data->modules.frozen = true;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.
     data->stores = draft.stores;

@@ -73,6 +73,15 @@ bool append_header(std::string& lines, std::string_view name, std::string_view v
   return true;
 }
 
+void drop_header(proxy::Response& r, std::string_view name) {
+  drop_header_line(r.headers, name);
+  if (same_field(name, "content-type")) r.content_type = {};
+  else if (same_field(name, "etag")) r.revision = 0;
+  else if (same_field(name, "cache-control")) r.no_store = false;
+  else if (same_field(name, "retry-after")) r.retry_after_s = 0;
+  else if (same_field(name, "allow")) r.allow = 0;
+}
+
 namespace {
 
 ResponseObject& self(lua_State* L) {

@@ -18,6 +18,7 @@
 namespace sluice::lua {
 
 class Fgen;
+struct Credentials;
 class Limiter;
 struct Commons;
 class SubExchange;
@@ -83,6 +84,7 @@ struct Runtime {
   std::shared_ptr<const proxy::StoreSet> stores;
   std::shared_ptr<Commons> commons;              // while it is made
   std::vector<std::shared_ptr<Limiter>> limiters;
+  std::vector<std::unique_ptr<Credentials>> credentials;
   std::vector<std::unique_ptr<SubExchange>> subs;
   std::vector<SubExchange*> free_subs;
   std::vector<proxy::Parameter> query;           // scratch of one enqueue

@@ -60,6 +60,7 @@ class Server final : private ServerStats {
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
+  void note(const Crons::Ran& ran);
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
