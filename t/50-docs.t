@@ -177,7 +177,7 @@ subtest 'annotations for editors' => sub {
     registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua), registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib),
     registered(qr/^rawset\(_G, "(\w+)"/m, @routelib), qw(stat server_stats);
   # Of the route library and of Lua's own.
-  delete @there{qw(where line fail nearest function_place read_file null direct wrap ratelim find match gmatch gsub)};
+  delete @there{qw(where line fail nearest function_place read_file null direct wrap ratelim credentials find match gmatch gsub)};
   my %told = map { $_ => 1 } $annotations =~ /^function (?:\w+[.:])?(\w+)\(/mg;
   is(join(' ', grep { !$told{$_} } sort keys %there), '', 'each function is in lua/sluice.d.lua');
   is(join(' ', grep { !$there{$_} } sort keys %told), '', 'and nothing else');
@@ -192,7 +192,7 @@ subtest 'annotations for editors' => sub {
 
 # What t/lua/random_test.cc calls with all kinds of arguments is all there is to call.
 my $calls = read_file(repo_path('t/lua/random_test.cc'));
-my @callable = grep { !/^(?:where|line|fail|nearest|function_place|ratelim|read_file|null|direct|wrap|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
+my @callable = grep { !/^(?:where|line|fail|nearest|function_place|ratelim|credentials|read_file|null|direct|wrap|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
 is(join(' ', grep { $calls !~ /"\Q$_\E"/ } @callable, registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib)), '',
    'each function is called with random arguments');
 done_testing;
