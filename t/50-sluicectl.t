@@ -94,12 +94,12 @@ subtest 'reload waits, and says what came of it' => sub {
   $s->write_config(config('broken', 'settings { lisn = "x" }'));
   ($code, $out, $err) = $s->ctl('reload');
   is("$code$out", '1', 'a broken one');
-  like($err, qr/^sluicectl: reload failed: sluice\.lua:\d+: there is no setting `lisn`; did you mean `listen`\? \(in: settings \{ lisn = "x" \}\)\n\z/,
+  like($err, qr/^sluicectl: reload failed: \S+\/sluice\.lua:\d+: there is no setting `lisn`; did you mean `listen`\? \(in: settings \{ lisn = "x" \}\)\n\z/,
        'file, line, what is wrong and the line itself');
   is($s->http(GET => '/word')->{body}, 'two', 'the old one serves');
   # A broken config does not hide the socket either.
   ($code, $out, $err) = run_sluicectl('--config', $s->{config}, 'reload');
-  like($err, qr/reload failed: sluice\.lua/, 'by the config that is broken');
+  like($err, qr/reload failed: \S+\/sluice\.lua/, 'by the config that is broken');
   $s->write_config(config('three', 'settings { workers = 7 }'));
   ($code, $out, $err) = $s->ctl('reload');
   is("$code $out", "0 generation 3\n", 'a setting');
