@@ -93,7 +93,7 @@ void SubExchange::answer(proxy::Response& response) {
 }
 
 void SubExchange::hold_writes(bool held) {
-  if (parent_) parent_->sub_holds_writes(held);
+  if (parent_) parent_->sub_holds_writes(index_, held);
 }
 
 void SubExchange::recycle() {
