@@ -64,10 +64,10 @@ local function encode_base64(text)
   return table.concat(out)
 end
 
--- Only for those who show a bearer token or a user's password: else 401.
-handler("route_auth", { child = "child!", tokens = "list", users = "table", realm = "string" }, function(h, label)
+-- Only for those who show a bearer token, a user's password, or a certificate of a name: else 401, or 403 where only names are known.
+handler("route_auth", { child = "child!", tokens = "list", users = "table", realm = "string", tls_names = "list" }, function(h, label)
   local args = h.args
-  if not args.tokens and not args.users then fail(h.at, nil, "route_auth needs `tokens` or `users`") end
+  if not args.tokens and not args.users and not args.tls_names then fail(h.at, nil, "route_auth needs `tokens`, `users` or `tls_names`") end
   local realm = args.realm or "sluice"
   if realm:find('[%c"\\]') then fail(h.at, "realm", "route_auth: `realm` has no quotes and control bytes") end
   local bearer, basic, ways = {}, {}, {}
@@ -83,6 +83,12 @@ handler("route_auth", { child = "child!", tokens = "list", users = "table", real
     end
     basic[#basic + 1] = encode_base64(name .. ":" .. password)
   end
+  local named = {}
+  for _, name in ipairs(args.tls_names or {}) do
+    if type(name) ~= "string" or name == "" then fail(h.at, "tls_names", "route_auth: `tls_names` are the common names of clients' certificates") end
+    named[name] = true
+  end
+  if args.tls_names and not next(named) then fail(h.at, "tls_names", "route_auth: `tls_names` without a name lets nobody in") end
   if args.tokens then ways[#ways + 1] = 'Bearer realm="' .. realm .. '"' end
   if args.users then ways[#ways + 1] = 'Basic realm="' .. realm .. '", charset="UTF-8"' end
   -- Lua would find the string that is shown by comparing it with those it has, the secrets among them.
@@ -90,7 +96,10 @@ handler("route_auth", { child = "child!", tokens = "list", users = "table", real
   local fgen, child = child_of(h, label)
   fgen:ready { n = label, f = function(rctx)
     return function(r)
-      if known(r) then return rctx:enqueue_and_wait(r, child) end
+      local name = args.tls_names and rctx:tls_peer_cn()
+      if name and named[name] or known(r) then return rctx:enqueue_and_wait(r, child) end
+      -- Nothing that the client could send would help, and 401 has to say what would.
+      if #ways == 0 then return 403, "not with this certificate\n", { ["X-Pure-Error"] = "denied" } end
       return 401, "who are you?\n", { ["WWW-Authenticate"] = ways, ["X-Pure-Error"] = "unauthorized" }
     end
   end }
