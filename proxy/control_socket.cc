@@ -207,7 +207,10 @@ void ControlSocket::read(Client& c) {
 
 void ControlSocket::go_on(Client& c) {
   c.working = true;
-  while (!c.answering && !c.closing && c.unsent() < kAnswersBytes) {
+  while (!c.answering && !c.closing) {
+    // What has no room waits for the socket's: then this is called again.
+    if (c.unsent() >= kAnswersBytes) flush(c);
+    if (c.unsent() >= kAnswersBytes) break;
     const std::size_t end = c.in.find('\n');
     if (end == c.in.npos) {
       if (c.in.size() >= kLineBytes) {
