@@ -117,6 +117,7 @@ int log(lua_State* L) {
 int print(lua_State* L) {
   const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
   const int n = lua_gettop(L);
+  Vm::check_stack(L);
   luaL_Buffer b;
   luaL_buffinit(L, &b);
   for (int i = 1; i <= n; ++i) {
