@@ -217,6 +217,14 @@ int client_ip(lua_State* L) {
   return 1;
 }
 
+// Of a certificate that the client showed and that was verified; else nil.
+int tls_peer_cn(lua_State* L) {
+  Context& c = running_context(L, "tls_peer_cn");
+  if (c.request().alive && !c.request().live->tls_peer_cn.empty()) push(L, c.request().live->tls_peer_cn);
+  else lua_pushnil(L);
+  return 1;
+}
+
 }  // namespace
 
 void register_shorthands(lua_State* L);
@@ -227,7 +235,7 @@ void register_context(lua_State* L) {
       {"sleep", sleep}, {"res_good", res_good}, {"res_ok", res_ok}, {"res_any", res_any}, {"result", result},
       {"best_result", best_result}, {"worst_result", worst_result}, {"handle_set_cb", handle_set_cb},
       {"request_new", request_new}, {"response_new", response_new}, {"event", event}, {"deadline", deadline},
-      {"cancelled", cancelled}, {"cfd", cfd}, {"client_ip", client_ip}, {nullptr, nullptr}};
+      {"cancelled", cancelled}, {"cfd", cfd}, {"client_ip", client_ip}, {"tls_peer_cn", tls_peer_cn}, {nullptr, nullptr}};
   make_class(L, Kind::rctx, "sluice.rctx", kMethods);
   register_shorthands(L);
 }
