@@ -252,12 +252,17 @@ int http_version(lua_State* L) {
   return 1;
 }
 
-// set(name, value): a field of the query. Numbers are written as clients see them.
+// set(name, value or nil): a field of the query. Numbers are written as clients see them.
 int set(lua_State* L) {
   RequestObject& r = own(L, "set");
   std::size_t n = 0;
   const char* s = luaL_checklstring(L, 2, &n);
   char number[40];
+  if (lua_isnil(L, 3)) {
+    r.drop_query({s, n});
+    lua_settop(L, 1);
+    return 1;
+  }
   const std::optional<std::string_view> value = field_value(L, 3, number);
   if (!value) return luaL_error(L, "set: the value of '%s' must be a string, a number or a boolean, got %s", s, luaL_typename(L, 3));
   r.set_query({s, n}, *value);

@@ -260,11 +260,11 @@ function Request:client_ip() end
 ---@return string
 function Request:http_version() end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil of the query; nil: takes it away
 ---@return Request
 function Request:set(name, value) end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil
 ---@return Request
 function Request:set_query(name, value) end
 ---@param method Method
@@ -274,7 +274,7 @@ function Request:set_method(method) end
 ---@return Request
 function Request:set_path(path) end
 ---@param name string
----@param value string|number
+---@param value string|number|nil nil: takes it away
 ---@return Request
 function Request:set_header(name, value) end
 ---@param text string
@@ -318,7 +318,7 @@ function Response:backend() end
 ---@return Response
 function Response:set_status(status) end
 ---@param name string
----@param value string|number
+---@param value string|number|boolean|(string|number|boolean)[]|nil in place of those of that name; nil: takes them away
 ---@return Response
 function Response:set_header(name, value) end
 ---@param text string

@@ -59,6 +59,7 @@ local names = {
   fgen = { "new_handle", "ready" },
   shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
   string = { "find", "match", "gmatch", "gsub" },
+  coroutine = { "resume", "wrap", "yield", "create", "status" },
 }
 )lua";
 
@@ -98,6 +99,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           if f then try(f) try(f, draw(2) == 1 and r or { t = "header", name = "x" }) end
           try(draw(2) == 1 and look or change, draw(2) == 1 and r or made[draw(2)])
           try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
+          try(coroutine[pick(names.coroutine)], draw(2) == 1 and coroutine.create(function(f) return f(coroutine.yield(1)) end) or coroutine.running())
           try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end
