@@ -13,6 +13,16 @@
 
 -- Declarations
 
+-- A listener: "HOST:PORT", or { "HOST:PORT", tag = "NAME", tls = Tls }.
+---@class Tls
+---@field cert string
+---@field key string
+---@field client_ca? string
+---@field verify? "none"|"optional"|"required"
+---@field min_version? "1.2"|"1.3"
+---@field ciphers? string
+---@field names? table<string, { cert: string, key: string }>
+
 ---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
@@ -82,7 +92,7 @@ function route_static(t) end
 ---@param t { to: string, status: integer?, keep: boolean? }
 ---@return Handler
 function route_redirect(t) end
----@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string? }
+---@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string?, tls_names: string[]? }
 ---@return Handler
 function route_auth(t) end
 ---@param t { child: Child, origins: string[], methods: Method[]?, headers: string[]?, expose: string[]?, max_age: number?, credentials: boolean? }
@@ -167,6 +177,8 @@ function Rctx:cancelled() end
 function Rctx:cfd() end
 ---@return string?
 function Rctx:client_ip() end
+---@return string? cn of the client's certificate, verified
+function Rctx:tls_peer_cn() end
 ---@param h Handle
 ---@param key string
 function Rctx:get(h, key) end

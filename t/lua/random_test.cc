@@ -44,7 +44,7 @@ end
 constexpr std::string_view kCalls = R"lua(
 local names = {
   rctx = { "enqueue", "enqueue_and_wait", "wait_cond", "wait_handle", "sleep", "res_good", "res_ok", "res_any", "result", "best_result",
-    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "get", "put",
+    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "tls_peer_cn", "get", "put",
     "delete", "view", "post", "get_and_wait", "put_and_wait", "delete_and_wait", "view_and_wait", "post_and_wait" },
   request = { "method", "path", "full_path", "target", "param", "query", "header", "headers", "body", "key", "tag", "client_ip", "http_version",
     "set", "set_query", "set_method", "set_path", "set_header", "set_body", "set_key", "ltrimpath" },
