@@ -79,7 +79,7 @@ bool CacheRoute::passes_by(const proxy::Request& r) const {
   };
   for (const proxy::Header& h : r.headers) {
     if (same_field(h.name, "range") || same_field(h.name, "if-match")) return true;
-    if ((same_field(h.name, "authorization") || same_field(h.name, "cookie")) && !varies(h.name)) return true;
+    if (!spec_.everybody && (same_field(h.name, "authorization") || same_field(h.name, "cookie")) && !varies(h.name)) return true;
   }
   return false;
 }

@@ -20,6 +20,7 @@ struct CacheSpec {
   std::uint64_t limit_bytes = 8u << 20;          // per worker
   std::uint64_t item_bytes = 256u << 10;         // of the largest body that is kept
   bool revalidate = false;
+  bool everybody = false;                        // the answers are the same whoever asks
   std::vector<std::string> vary;
   std::vector<proxy::StorePtr> stores;
 };

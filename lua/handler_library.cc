@@ -72,16 +72,17 @@ bool each_text(lua_State* L, int index, F&& f) {
   return true;
 }
 
-// core.cache(x, name, ttl or nil, bytes or nil, item or nil, {header...}, {store...} or nil): a cache before x. With stores it
-// asks whether they have changed. nil and a sentence.
+// core.cache(x, name, ttl or nil, bytes or nil, item or nil, {header...}, {store...} or nil, everybody): a cache before x. With
+// stores it asks whether they have changed. nil and a sentence.
 int cache(lua_State* L) {
   Runtime& runtime = building(L, "routes");
   luaL_checkstring(L, 2);
   luaL_checktype(L, 6, LUA_TTABLE);
-  lua_settop(L, 7);
+  lua_settop(L, 8);
   proxy::Route& child = one_route(L, runtime, 1, "route_cache");
   CacheSpec spec;
   spec.revalidate = lua_istable(L, 7);
+  spec.everybody = lua_toboolean(L, 8) != 0;
   const double ttl = lua_isnil(L, 3) ? 0 : lua_tonumber(L, 3);
   if (!lua_isnil(L, 3) && !(ttl >= 0.001 && ttl <= kLongestTtlS)) return refuse(L, "`ttl` is seconds, from 0.001 to a year");
   spec.ttl_us = static_cast<std::uint64_t>(std::llround(ttl * 1e6));
@@ -113,6 +114,7 @@ int cache(lua_State* L) {
 
 void open_handlers(lua_State* L, Runtime& runtime) {
   const StackGuard guard(L);
+  runtime.home.caches = &runtime.caches;
   static constexpr luaL_Reg kCoreHandlers[] = {{"static", static_route}, {"cache", cache}, {nullptr, nullptr}};
   push_core(L);
   set_functions(L, kCoreHandlers, &runtime);

@@ -44,7 +44,7 @@ int ready(lua_State* L) {
   lua_pushnil(L);
   while (lua_next(L, 2) != 0) {
     const std::string_view key = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
-    if (key != "f" && key != "a" && key != "n" && key != "u") return luaL_error(L, "ready: its fields are f, a, n and u");
+    if (key != "f" && key != "a" && key != "n" && key != "u") return luaL_error(L, "ready has no `%s`; its fields are f (the generator), a (its argument), n (a name) and u (how many objects)", lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?");
     lua_pop(L, 1);
   }
   lua_getfield(L, 2, "n");

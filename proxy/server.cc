@@ -126,7 +126,8 @@ Result<Started, std::string> Server::start() {
       return its.error();
     }
     tags.push_back(l.tag);
-    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag));
+    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag),
+                             l.tls ? R"(,"tls":true)" : "");
   }
   auto prepared = reloader_.prepare(count, nullptr);
   if (!prepared) {
@@ -137,6 +138,7 @@ Result<Started, std::string> Server::start() {
     close_all();
     return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
   }
+  for (const std::string& w : prepared->warnings) parts_.log.warn(w);
   const std::size_t stores = prepared->plan->stores()->stores.size();
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
   limits_ = std::make_unique<ProcessLimits>(reloader_.settings());
@@ -151,8 +153,8 @@ Result<Started, std::string> Server::start() {
   begin_crons();
   parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
   if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
-  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", *port, count,
-                                    json(settings->host), stores, getpid(), json(version_), listening)};
+  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", *port, count,
+                                    json(settings->host), stores, getpid(), json(version_), settings->tls ? R"(,"tls":true)" : "", listening)};
 }
 
 std::string Server::serve() {
@@ -314,6 +316,9 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("tls_handshakes", sum(&Counters::tls_handshakes));
+  put("tls_resumptions", sum(&Counters::tls_resumptions));
+  put("tls_failures", sum(&Counters::tls_failures));
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));

@@ -40,6 +40,11 @@ handler("route_stats", { format = "string" }, function(h, label)
           end
         end
       end
+      for _, name in ipairs(sorted_keys(stats.caches)) do
+        for _, what in ipairs(sorted_keys(stats.caches[name])) do
+          lines[#lines + 1] = ("sluice_cache_%s{cache=%q} %.17g\n"):format(what, name, stats.caches[name][what])
+        end
+      end
       return 200, concat(lines), { ["Content-Type"] = "text/plain; version=0.0.4" }
     end
   end }

@@ -1,7 +1,7 @@
 -- Handlers that pass on to one child, or do not: by the request, by who asks, and how often.
 local lib, core = ...
 local sluice = sluice
-local pairs, ipairs, type, tostring, pcall, table, math = pairs, ipairs, type, tostring, pcall, table, math
+local pairs, ipairs, next, type, tostring, pcall, table, math = pairs, ipairs, next, type, tostring, pcall, table, math
 local handler, resolve, child_of = lib.handler, lib.resolve, lib.child_of
 local fail = lib.fail
 
@@ -111,10 +111,10 @@ local function encode_base64(text)
   return table.concat(out)
 end
 
--- Only for those who show a bearer token or a user's password: else 401.
-handler("route_auth", { child = "child!", tokens = "list", users = "table", realm = "string" }, function(h, label)
+-- Only for those who show a bearer token, a user's password, or a certificate of a name: else 401, or 403 where only names are known.
+handler("route_auth", { child = "child!", tokens = "list", users = "table", realm = "string", tls_names = "list" }, function(h, label)
   local args = h.args
-  if not args.tokens and not args.users then fail(h.at, nil, "route_auth needs `tokens` or `users`") end
+  if not args.tokens and not args.users and not args.tls_names then fail(h.at, nil, "route_auth needs `tokens`, `users` or `tls_names`") end
   local realm = args.realm or "sluice"
   if realm:find('[%c"\\]') then fail(h.at, "realm", "route_auth: `realm` has no quotes and control bytes") end
   local good, ways = { bearer = {}, basic = {} }, {}
@@ -130,14 +130,24 @@ handler("route_auth", { child = "child!", tokens = "list", users = "table", real
     end
     good.basic[encode_base64(name .. ":" .. password)] = true
   end
+  local named = {}
+  for _, name in ipairs(args.tls_names or {}) do
+    if type(name) ~= "string" or name == "" then fail(h.at, "tls_names", "route_auth: `tls_names` are the common names of clients' certificates") end
+    named[name] = true
+  end
+  if args.tls_names and not next(named) then fail(h.at, "tls_names", "route_auth: `tls_names` without a name lets nobody in") end
   if args.tokens then ways[#ways + 1] = 'Bearer realm="' .. realm .. '"' end
   if args.users then ways[#ways + 1] = 'Basic realm="' .. realm .. '", charset="UTF-8"' end
   local fgen, child = child_of(h, label)
   fgen:ready { n = label, f = function(rctx)
     return function(r)
+      local name = args.tls_names and rctx:tls_peer_cn()
+      if name and named[name] then return rctx:enqueue_and_wait(r, child) end
       local scheme, shown = (r:header("authorization") or ""):match("^(%a+) +([^%s]+)$")
       local of_scheme = scheme and good[scheme:lower()]
       if of_scheme and of_scheme[shown] then return rctx:enqueue_and_wait(r, child) end
+      -- Nothing that the client could send would help, and 401 has to say what would.
+      if #ways == 0 then return 403, "not with this certificate\n", { ["X-Pure-Error"] = "denied" } end
       return 401, "who are you?\n", { ["WWW-Authenticate"] = ways, ["X-Pure-Error"] = "unauthorized" }
     end
   end }

@@ -27,9 +27,22 @@ local function stores_below(child, at, found)
   end
 end
 
+-- What one client was let in for must not be given to the next: nothing of the request tells those with and without a
+-- certificate apart, nor, for everybody, those with and without a token.
+local function refuse_auth_below(child, at, everybody)
+  if lib.is_handler(child) then
+    if child.name == "route_auth" and (everybody or child.args.tls_names) then
+      fail(at, nil, "route_cache stands below route_auth, not above it: what is kept would be given to clients that are not let in")
+    end
+    lib.each_child(child, function(_, below) refuse_auth_below(below, at, everybody) end)
+  elseif type(child) == "table" then
+    for _, one in ipairs(child) do refuse_auth_below(one, at, everybody) end
+  end
+end
+
 -- What the child answered, as long as it is sure to be fresh.
 local caches_made = 0
-handler("route_cache", { child = "child!", ttl = "number", bytes = "size", item = "size", vary = "list", revalidate = "boolean", name = "string" },
+handler("route_cache", { child = "child!", ttl = "number", bytes = "size", item = "size", vary = "list", revalidate = "boolean", everybody = "boolean", name = "string" },
   function(h, label)
     local args = h.args
     local stores
@@ -41,11 +54,12 @@ handler("route_cache", { child = "child!", ttl = "number", bytes = "size", item 
     end
     -- Every worker makes the same ones in the same order.
     caches_made = caches_made + 1
-    local to, why = core.cache(resolve(args.child, h.at, label), args.name or label .. " #" .. caches_made, args.ttl, args.bytes, args.item, args.vary or {}, stores)
+    local to, why = core.cache(resolve(args.child, h.at, label), args.name or label .. " #" .. caches_made, args.ttl, args.bytes, args.item, args.vary or {}, stores, args.everybody)
     if not to then fail(h.at, why:match("^`(%w+)`"), "route_cache: " .. why) end
     return to
   end,
   function(args, at)
+    refuse_auth_below(args.child, at, args.everybody)
     if not args.ttl and not args.revalidate then fail(at, nil, "route_cache needs `ttl`, or `revalidate`") end
     for _, name in ipairs(args.vary or {}) do
       if type(name) ~= "string" or not name:find("^[%w_-]+$") then fail(at, "vary", "route_cache: `vary` is a list of names of request headers") end

@@ -7,7 +7,7 @@ local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_k
 
 declaration("settings", function(t, at)
   if core.stage ~= "config" then return end
-  local name, why = core.settings(t)
+  local name, why = core.settings(t, at[2])
   if why then fail(at, name, why) end
 end)
 

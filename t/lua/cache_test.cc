@@ -100,6 +100,10 @@ TEST_CASE("what is somebody's own passes by, unless the header is part of the ke
   ask(v, Method::get, "/views/v", {{"Authorization", "ann"}});
   ask(v, Method::get, "/views/v", {{"Authorization", "bob"}});
   CHECK(other.asked == 2);
+  World u(cached("ttl = 10, everybody = true"));
+  Counting one(u);
+  for (const char* name : {"ann", "bob"}) ask(u, Method::get, "/views/v", {{"Authorization", name}, {"Cookie", name}});
+  CHECK(one.asked == 1);
 }
 
 TEST_CASE("HEAD is answered from what GET left, and leaves nothing itself") {
@@ -293,6 +297,31 @@ TEST_CASE("the answer to a client that has left is not kept, whatever the child 
   CHECK(ask(w, Method::get, "/views/v")->body == "4");
 }
 
+TEST_CASE("what caches do is counted, over workers and reloads") {
+  World w("routes { map = { ['/'] = route_cache { child = 'a', ttl = 10, bytes = 4096, name = 'front' }, ['/stats'] = function() "
+          "local c = sluice.server_stats('caches').front return c.hits .. ' ' .. c.misses .. ' ' .. c.passed .. ' ' .. c.entries .. ' ' .. c.evicted .. ' ' .. tostring(c.bytes > 300) end, "
+          "['/metrics'] = route_stats { format = 'prometheus' } } }");
+  Counting store(w);
+  for (int i = 0; i < 12; ++i) ask(w, Method::get, ("/objects/k" + std::to_string(i)).c_str());
+  ask(w, Method::get, "/objects/k11");
+  ask(w, Method::get, "/objects/k11", {{"Cookie", "x"}});
+  const std::string counts = ask(w, Method::get, "/stats")->body;
+  int hits = 0, misses = 0, passed = 0, entries = 0, evicted = 0;
+  char full[8] = "";
+  REQUIRE(std::sscanf(counts.c_str(), "%d %d %d %d %d %7s", &hits, &misses, &passed, &entries, &evicted, full) == 6);
+  CHECK(hits == 1);
+  CHECK(misses == 12);
+  CHECK(passed == 1);
+  CHECK(entries + evicted == 12);
+  CHECK(evicted > 0);
+  CHECK(std::string(full) == "true");
+  CHECK(ask(w, Method::get, "/metrics")->body.find("sluice_cache_hits{cache=\"front\"} 1\n") != std::string::npos);
+  // The next generation begins empty and counts on.
+  auto made = w.config->make_routes(stores_of(*w.config), 0);
+  REQUIRE(made);
+  CHECK(ask(w, Method::get, "/stats")->body == counts);
+}
+
 TEST_CASE("a read behind a write of its connection goes past the cache") {
   World w(cached("ttl = 10"));
   Counting store(w);
@@ -353,6 +382,8 @@ TEST_CASE("caches that cannot be are refused with a line") {
       {a + "ttl = 1, vary = { 'a b' } } }", "t.lua:3: route_cache: `vary` is a list of names of request headers"},
       {a + "ttl = 1, vary = 'x' } }", "t.lua:3: route_cache: `vary` is a list"},
       {a + "tll = 1 } }", "t.lua:3: route_cache has no option `tll`; did you mean `ttl`?"},
+      {a + "ttl = 1 } }\nlocal x = route_cache { ttl = 1, child = route_map { default = route_auth { child = 'a', tls_names = { 'ann' } } } }", "t.lua:4: route_cache stands below route_auth"},
+      {a + "ttl = 1 } }\nlocal x = route_cache { ttl = 1, everybody = true, child = route_auth { child = 'a', tokens = { 'a-long-one' } } }", "t.lua:4: route_cache stands below route_auth"},
       {"routes { default = route_cache { revalidate = true, child = route_null {} } }", "t.lua:1: route_cache: `revalidate` knows stores of this process"},
   };
   for (const Case& c : cases) {
