@@ -41,7 +41,7 @@ struct SourceText {
 };
 
 // Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
-void open_common(lua_State* L, const SourceText& source, proxy::Log* log, const Home& home);
+void open_common(lua_State* L, const SourceText& source, const Home& home);
 // core.read_file(), of files beside the config.
 void open_file_reader(lua_State* L, const Sources& sources, Sources* read);
 void open_config_stage(lua_State* L, Draft& draft);
