@@ -4,8 +4,8 @@
 
 ---@alias Method "GET"|"HEAD"|"POST"|"PUT"|"DELETE"|"OPTIONS"|"PATCH"|"TRACE"
 ---@alias Size integer|string bytes, or "64MiB"
----@alias Child string|Handler the name of a store or pool, or a handler
----@alias Children string|table the name of a set, or children
+---@alias Child string|Handler|table|fun(r: Request): any the name of a store or pool, a handler, a function, or, in `children`, several
+---@alias Children string|Handler|table the name of a set, one child, or a list of children, lists and sets
 ---@alias Fields table<string, string|number|boolean>
 ---@alias Class integer RES_ANY, RES_OK or RES_GOOD
 ---@class Handler
@@ -31,6 +31,8 @@ function stores(t) end
 function pools(t) end
 ---@param t table<string, Size>
 function shared(t) end
+---@param t table<string, { options: table<string, string>?, f: (fun(rctx: Rctx, h: table<string, Handle>, args: table): fun(r: Request): any), check: (fun(args: table): string?)? }>
+function handlers(t) end
 ---@param t table<string, "counter"|"histogram">
 function stats(t) end
 ---@param t { map: table<string, Child|function>?, cmap: table<Method, Child|function>?, default: (Child|function)?, tag: string?, host: string?, mode: ("path"|"prefix"|"anchor")?, start: string?, stop: string?, of: ("path"|"key")? }
@@ -50,6 +52,15 @@ function cmdmap(t) end
 ---@param t { child: Child }
 ---@return Handler
 function route_direct(t) end
+---@param t { map: table<string, Child>?, cmap: table<Method, Child>?, default: Child?, mode: ("path"|"prefix"|"anchor")?, start: string?, stop: string?, of: ("path"|"key")? }
+---@return Handler
+function route_map(t) end
+---@param t { child: Child, ttl: number?, bytes: Size?, item: Size?, vary: string[]?, revalidate: boolean?, everybody: boolean?, name: string? }
+---@return Handler
+function route_cache(t) end
+---@param t { child: Child, field: string?, ttl: integer?, min: integer?, max: integer?, default: integer?, inputs: string[]? }
+---@return Handler
+function route_ttl(t) end
 ---@param t {}
 ---@return Handler
 function route_null(t) end
@@ -83,7 +94,7 @@ function route_random(t) end
 ---@param t { children: Children, weights: number[] }
 ---@return Handler
 function route_weighted(t) end
----@param t { child: Child, otherwise: Child, header: string?, query: string?, is: string?, token: string?, f: (fun(r: Request): any)? }
+---@param t { child: Child, otherwise: Child, header: string?, query: string?, body: string?, json: string?, is: (string|number|boolean)?, token: string?, f: (fun(r: Request): any)? }
 ---@return Handler
 function route_match(t) end
 ---@param t { body: string?, file: string?, status: integer?, type: string?, headers: table? }
@@ -98,7 +109,7 @@ function route_auth(t) end
 ---@param t { child: Child, origins: string[], methods: Method[]?, headers: string[]?, expose: string[]?, max_age: number?, credentials: boolean? }
 ---@return Handler
 function route_cors(t) end
----@param t { child: Child, limit: integer, rate: number?, fillrate: number?, tickrate: number?, key: string?, keys: integer?, global: boolean?, name: string? }
+---@param t { child: Child, limit: integer, rate: number?, fillrate: number?, tickrate: number?, key: (string|fun(r: Request): string?)?, keys: integer?, global: boolean?, name: string? }
 ---@return Handler
 function route_ratelim(t) end
 ---@param t { format: ("json"|"prometheus")? }
@@ -422,7 +433,7 @@ function sluice.stat(name, n) end
 ---@param name string
 ---@param kind ("counter"|"histogram")?
 function sluice.add_stat(name, kind) end
----@param section ("server"|"user")?
+---@param section ("server"|"user"|"caches")?
 ---@return table
 function sluice.server_stats(section) end
 ---@class Limiter

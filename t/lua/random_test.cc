@@ -54,7 +54,7 @@ local names = {
     "ratelim_global_tbf", "stat", "server_stats", "add_stat", "log_req", "log_reqsample", "req_inspector_new", "res_inspector_new", "req_mutator_new", "res_mutator_new" },
   base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "shared", "stores", "pools", "routes", "cmdmap", "route_direct",
     "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "route_ratelim", "route_stats", "stats", "route_allasync", "route_allfastest",
-    "route_hedge", "route_split", "route_shadow", "route_random", "route_weighted", "route_match", "route_static", "route_redirect", "route_auth", "route_cors", "local_zone", "local_zone_from_env",
+    "route_hedge", "route_split", "route_shadow", "route_random", "route_weighted", "route_match", "route_static", "route_redirect", "route_auth", "route_cors", "route_cache", "route_ttl", "route_map", "handlers", "local_zone", "local_zone_from_env",
     "local_zone_from_file", "tostring", "setmetatable", "rawset" },
   fgen = { "new_handle", "ready" },
   shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
