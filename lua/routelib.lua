@@ -136,24 +136,64 @@ rawset(_G, "local_zone_from_file", function(name)
   set_zone(text and text:match("^%s*(.-)%s*$"), "local_zone_from_file")
 end)
 
+local pool_fields = { "stores", "backends", "backend_options", "options", "seed" }
+local is_pool_field = {}
+for _, k in ipairs(pool_fields) do is_pool_field[k] = true end
+
 local function declare_pool(name, spec, at)
   if type(name) ~= "string" or type(spec) ~= "table" then
-    fail(at, tostring(name), "pools { NAME = { stores = { \"a\", \"b\" } } }")
+    fail(at, tostring(name), "pools { NAME = { stores = { \"a\", \"b\" } } }, or { backends = { \"HOST:PORT\" } }")
   end
   if declared.pools[name] ~= nil then fail(at, name, "pool `" .. name .. "` is declared twice") end
-  for k in pairs(spec) do
-    if k == "backends" then fail(at, name, "pool `" .. name .. "`: backends are not there yet; pools are made of `stores`") end
-    if k ~= "stores" and k ~= "seed" then
-      fail(at, tostring(k), "pool `" .. name .. "` has no `" .. tostring(k) .. "`" .. did_you_mean(tostring(k), { "stores", "seed" }))
+  for _, k in ipairs(sorted_keys(spec)) do
+    if not is_pool_field[k] then
+      fail(at, tostring(k), "pool `" .. name .. "` has no `" .. tostring(k) .. "`" .. did_you_mean(tostring(k), pool_fields))
     end
   end
-  if type(spec.stores) ~= "table" or #spec.stores == 0 then
-    fail(at, name, "pool `" .. name .. "` needs stores = { \"NAME\", ... }, at least one")
+  if spec.stores ~= nil and spec.backends ~= nil then
+    fail(at, name, "pool `" .. name .. "` has stores or backends, not both: route_failover and others take a pool of each")
   end
+  local list = spec.backends or spec.stores
+  if type(list) ~= "table" or #list == 0 then
+    fail(at, name, "pool `" .. name .. "` needs " .. (spec.backends ~= nil and "backends = { \"HOST:PORT\", ... }" or "stores = { \"NAME\", ... }") .. ", at least one")
+  end
+  if spec.backend_options ~= nil and not spec.backends then fail(at, "backend_options", "pool `" .. name .. "`: `backend_options` go with `backends`") end
   if spec.seed ~= nil and not (type(spec.seed) == "number" and spec.seed >= 0 and spec.seed <= 2 ^ 53 and spec.seed % 1 == 0) then
     fail(at, "seed", "pool `" .. name .. "`: seed is a whole number from 0")
   end
-  declared.pools[name] = { at = at, stores = spec.stores, seed = spec.seed }
+  if spec.options ~= nil and type(spec.options) ~= "table" then fail(at, "options", "pool `" .. name .. "`: `options` is a table") end
+  local options = { name = name, seed = spec.seed }
+  for k, v in pairs(spec.options or {}) do
+    if k == "name" or k == "seed" and spec.seed ~= nil then fail(at, "options", "pool `" .. name .. "`: its `" .. k .. "` is said already") end
+    options[k] = v
+  end
+  declared.pools[name] = { at = at, stores = spec.stores, backends = spec.backends, backend_options = spec.backend_options, options = options }
+end
+
+-- Names are looked up in here: only where the config is read.
+local function backends_of(name, pool)
+  local list = {}
+  for i, spec in ipairs(pool.backends) do
+    local made, field, why = core.backend(spec, pool.backend_options)
+    if not made then fail(pool.at, field ~= "" and field or name, "pool `" .. name .. "`: " .. why) end
+    list[i] = made
+  end
+  return list
+end
+
+local function stores_of(name, pool)
+  local list, seen = {}, {}
+  for i, store in ipairs(pool.stores) do
+    local description = type(store) == "string" and declared.stores[store] or nil
+    if not description then
+      fail(pool.at, name, "pool `" .. name .. "`: there is no store `" .. tostring(store) .. "`"
+        .. did_you_mean(tostring(store), sorted_keys(declared.stores)))
+    end
+    if seen[store] then fail(pool.at, name, "pool `" .. name .. "`: store `" .. store .. "` is in it twice") end
+    seen[store] = true
+    list[i] = description
+  end
+  return list
 end
 
 declaration("pools", function(t, at)
@@ -168,18 +208,13 @@ local function check_pools()
   for _, name in ipairs(sorted_keys(declared.pools)) do
     local pool = declared.pools[name]
     if declared.stores[name] ~= nil then fail(pool.at, name, "`" .. name .. "` is a pool and a store") end
-    local list, seen = {}, {}
-    for i, store in ipairs(pool.stores) do
-      local description = type(store) == "string" and declared.stores[store] or nil
-      if not description then
-        fail(pool.at, name, "pool `" .. name .. "`: there is no store `" .. tostring(store) .. "`"
-          .. did_you_mean(tostring(store), sorted_keys(declared.stores)))
-      end
-      if seen[store] then fail(pool.at, name, "pool `" .. name .. "`: store `" .. store .. "` is in it twice") end
-      seen[store] = true
-      list[i] = description
+    made[name] = true
+    local list = pool.stores and stores_of(name, pool)
+    if core.stage == "config" then
+      local description, why = core.pool(list or backends_of(name, pool), pool.options)
+      if not description then fail(pool.at, name, why:find("^pool `") and why or "pool `" .. name .. "`: " .. why) end
+      made[name] = description
     end
-    made[name] = core.stage == "config" and sluice.pool(list, { name = name, seed = pool.seed }) or true
   end
   for _, name in ipairs(sorted_keys(declared.sets)) do
     local set = declared.sets[name]
@@ -845,6 +880,16 @@ local function library_routes(given)
   for _, own in ipairs(declared.routes) do attach_routes(own) end
 end
 
+-- The members of a pool as words.
+local function pool_members(pool)
+  if pool.stores then return pool.stores end
+  local words = {}
+  for i, b in ipairs(pool.backends) do
+    words[i] = type(b) == "string" and b or b.label or b.name or b[1] or b.address or tostring(b.host) .. (b.port and ":" .. b.port or "")
+  end
+  return words
+end
+
 -- The tree of routes as text, from what was declared.
 local function explain_entry(lines, indent, key, entry)
   local head = indent .. key .. "  "
@@ -852,7 +897,7 @@ local function explain_entry(lines, indent, key, entry)
     lines[#lines + 1] = head .. "function at " .. core.function_place(entry)
   elseif type(entry) == "string" then
     local pool, set = declared.pools[entry], declared.sets[entry]
-    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
+    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool_members(pool), ", ") or "store " .. entry)
   else
     local words, children = { entry.name }, {}
     for _, k in ipairs(sorted_keys(entry.args)) do
@@ -912,7 +957,7 @@ end })
 -- The same for sluice.NAME; and one that only the other stage has.
 local other_stage = {}
 for _, name in ipairs(core.stage == "config" and { "funcgen_new", "router_new", "methods", "attach", "internal", "log_req", "log_reqsample" }
-  or { "store", "pool", "settings", "schedule_config_reload", "post", "view", "get" }) do other_stage[name] = true end
+  or { "store", "backend", "pool", "settings", "schedule_config_reload", "post", "view", "get" }) do other_stage[name] = true end
 setmetatable(sluice, { __metatable = "sluice", __index = function(_, name)
   local file, line = core.where(2)
   if other_stage[name] then

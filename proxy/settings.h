@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "proxy/remote/options.h"
+
 namespace sluice::proxy {
 
 // Frozen once a generation is built. A setting that the file does not name has its default again after a reload.
@@ -39,6 +41,7 @@ struct Settings {
   std::uint64_t lua_memory_bytes = 256u << 20;    // per VM
   std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
+  BackendOptions backend;                         // what pools of remote backends start from: backend_connect_timeout, ...
   std::string log_level = "info";
 };
 
