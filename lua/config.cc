@@ -91,6 +91,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     for (const PoolSpec& p : data->pools)
       for (const proxy::BackendPtr& b : p.remote ? p.remote->backends() : std::vector<proxy::BackendPtr>())
         if (std::find(data->backends.begin(), data->backends.end(), b) == data->backends.end()) data->backends.push_back(b);
+    draft.home.backends = &data->backends;
     data->shared = draft.shared;
     data->limiters = draft.limiters;
     data->stats = draft.stats;

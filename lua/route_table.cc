@@ -197,6 +197,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.commons = std::move(commons);
   runtime.home.server = runtime.commons->server;
   runtime.home.log = log;
+  runtime.home.backends = &data.backends;
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "proxy/listener.h"
+#include "proxy/remote/backend.h"
 #include "vm/base/json.h"
 
 namespace sluice::proxy {
@@ -314,6 +315,14 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("backend_requests", sum(&Counters::backend_requests));
+  put("backend_errors", sum(&Counters::backend_errors));
+  put("backend_timeouts", sum(&Counters::backend_timeouts));
+  put("backend_refused", sum(&Counters::backend_refused));
+  put("backend_retries", sum(&Counters::backend_retries));
+  put("backend_connects", sum(&Counters::backend_connects));
+  put("backend_in_flight", sum(&Counters::backend_in_flight));
+  put("backends_down", sum(&Counters::backends_down));
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));
@@ -324,6 +333,7 @@ std::string Server::counters() const {
   each([&out](std::string_view name, std::uint64_t value) {
     out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
   });
+  append_backend_stats(out, reloader_.config() ? reloader_.config()->backends() : std::span<const BackendPtr>());
   return out + "}";
 }
 

@@ -22,6 +22,7 @@ my %kinds = (
   'functions and methods' => [ 40, registered(qr/\{"([a-z]\w*)", \w+\}/, @lua) ],
   'shorthands'            => [ 10, registered(qr/\{"(\w+)", "\w+_and_wait"\}/, @lua), registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua) ],
   'handlers'              => [ 7, registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua')) ],
+  'options of backends'   => [ 10, registered(qr/\{"(\w+)", OptionUnit::/, @lua) ],
   'settings'              => [ 15, registered(qr/\{"(\w+)", Unit::/, @lua) ],
 );
 for my $kind (sort keys %kinds) {
@@ -182,6 +183,8 @@ subtest 'annotations for editors' => sub {
   is(join(' ', grep { !$there{$_} } sort keys %told), '', 'and nothing else');
   my ($settings) = $annotations =~ /^---\@param t \{ (listen: .*?) \}\nfunction settings/m;
   is(join(' ', grep { $settings !~ /\b$_: / } @{ $kinds{settings} }[ 1 .. $#{ $kinds{settings} } ]), '', 'each setting too');
+  my @backend = @{ $kinds{'options of backends'} };
+  is(join(' ', grep { $settings !~ /\bbackend_$_: / || $annotations !~ /^---\@field $_ / } @backend[ 1 .. $#backend ]), '', 'and each option of backends');
   for my $handler (registered(qr/^handler\("(\w+)"/m, repo_path('lua/routelib.lua'))) {
     my ($options) = read_file(repo_path('lua/routelib.lua')) =~ /^handler\("$handler",\s*\{(.*?)\}/ms;
     my ($known) = $annotations =~ /^---\@param t \{(.*?)\}\n(?:---.*\n)*function $handler\(/m;

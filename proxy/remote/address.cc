@@ -7,6 +7,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
 namespace sluice::proxy {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vm/base/json.h"
+
 namespace sluice::proxy {
 namespace {
 
@@ -78,5 +80,28 @@ Backend::Backend(BackendSpec its, std::shared_ptr<BackendStats> counted, Log* it
       stats(std::move(counted)),
       log(its_log),
       depth(spec.options.depth_limit ? spec.options.depth_limit : ~std::uint64_t{0}) {}
+
+void append_backend_stats(std::string& out, std::span<const BackendPtr> backends) {
+  if (backends.empty()) return;
+  out.append(",\"backends\":{");
+  std::string_view before;
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const BackendPtr& b = backends[i];
+    // Those of one name count together.
+    if (std::any_of(backends.begin(), backends.begin() + static_cast<std::ptrdiff_t>(i), [&](const BackendPtr& o) { return o->name == b->name; })) continue;
+    out.append(before);
+    before = ",";
+    append_json_string(out, b->name);
+    char open = '{';
+    out.push_back(':');
+    b->stats->each([&](std::string_view name, std::uint64_t value) {
+      out.push_back(open);
+      open = ',';
+      out.append("\"").append(name).append("\":").append(std::to_string(value));
+    });
+    out.push_back('}');
+  }
+  out.push_back('}');
+}
 
 }  // namespace sluice::proxy

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,5 +77,8 @@ struct Backend {
   Budget depth;                               // requests waiting or in flight, when options.depth_limit is not 0
 };
 using BackendPtr = std::shared_ptr<Backend>;
+
+// Appends `,"backends":{"LABEL":{"requests":1,...},...}` with what each counts; nothing when there are none.
+void append_backend_stats(std::string& out, std::span<const BackendPtr> backends);
 
 }  // namespace sluice::proxy

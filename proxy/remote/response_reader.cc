@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "proxy/ascii.h"
 #include "proxy/remote/fields.h"
@@ -19,6 +20,13 @@ constexpr std::uint64_t kMostLength = 18;             // digits
 ResponseReader* self(llhttp_t* p) { return static_cast<ResponseReader*>(p->data); }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// What another node says went wrong there; nothing when it is no word of ours.
+std::optional<Errc> errc_of(std::string_view wanted) {
+  for (auto code = static_cast<std::uint8_t>(Errc::none); code <= static_cast<std::uint8_t>(Errc::version); ++code)
+    if (name(static_cast<Errc>(code)) == wanted) return static_cast<Errc>(code);
+  return std::nullopt;
+}
 
 // A revision of ours: "REV" as Sluice writes it.
 std::uint64_t revision_of(std::string_view tag) {
@@ -243,7 +251,7 @@ void ResponseReader::keep_fields() {
         break;
       case 12:
         if (same_text(f.name, "x-pure-error"))
-          if (const std::optional<Errc> known = find_errc(f.value)) {
+          if (const std::optional<Errc> known = errc_of(f.value)) {
             out_->error = *known;
             continue;
           }

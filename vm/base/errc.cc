@@ -22,10 +22,4 @@ std::string_view name(Errc code) {
   return "unknown";
 }
 
-std::optional<Errc> find_errc(std::string_view wanted) {
-  for (auto code = static_cast<std::uint8_t>(Errc::none); code <= static_cast<std::uint8_t>(Errc::version); ++code)
-    if (name(static_cast<Errc>(code)) == wanted) return static_cast<Errc>(code);
-  return std::nullopt;
-}
-
 }  // namespace sluice

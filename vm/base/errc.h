@@ -1,7 +1,6 @@
 // The names of everything that can go wrong, in one list: what a client reads in `X-Pure-Error` first.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace sluice {
@@ -21,7 +20,5 @@ enum class Errc : std::uint8_t {
 
 // The name as a client sees it in X-Pure-Error. Life: static.
 std::string_view name(Errc code);
-// The one that a client can be told by that name; nothing when there is none.
-std::optional<Errc> find_errc(std::string_view name);
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #   my $r = $c->request;                          # one whole request: { method, target, head, headers, body }
 #   $c->reply(200, 'body', ETag => '"1"');        # one whole answer; or $c->send("HTTP/1.1 200 OK\r\n...") by hand
 #   $b->hang_up;                                  # no longer listens: connecting is refused
+#   start_with_pools("b = { backends = { '@{[$b->place]}' } }")
 package Sluice::Backend;
 use strict;
 use warnings;
@@ -15,7 +16,16 @@ use Socket;
 use Sluice;
 use Time::HiRes qw(time);
 
-our @EXPORT = qw(mock_backend);
+our @EXPORT = qw(mock_backend start_with_pools);
+
+# A server with one worker, so that what its connections do can be told, and the pools that `pools` says; "/b" leads to pool b.
+sub start_with_pools {
+  my ($pools, %with) = @_;
+  my $routes = delete $with{routes} // 'map = { ["/b"] = "b" }';
+  my $settings = delete $with{settings} // '';
+  my $more = delete $with{more} // '';
+  return start_sluice("$more settings { workers = 1, $settings } pools { $pools } routes { $routes }", %with);
+}
 
 sub mock_backend {
   my (%with) = @_;
@@ -30,7 +40,7 @@ sub bind {
   if ($self->{unix}) {
     unlink $self->{unix};
     socket $self->{fd}, AF_UNIX, SOCK_STREAM, 0 or croak "socket: $!";
-    bind $self->{fd}, pack_sockaddr_un($self->{unix}) or croak "bind: $!";
+    CORE::bind $self->{fd}, pack_sockaddr_un($self->{unix}) or croak "bind: $!";
   } else {
     socket $self->{fd}, AF_INET, SOCK_STREAM, 0 or croak "socket: $!";
     setsockopt $self->{fd}, SOL_SOCKET, SO_REUSEADDR, 1;
