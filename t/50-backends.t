@@ -17,7 +17,7 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   $c->send("POST /b/a%20b/c?x=1&y=%41+b HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 5\r\nX-Mine: yes\r\nConnection: X-Hop, keep-alive\r\n"
       . "X-Hop: no\r\nKeep-Alive: 5\r\nTE: trailers\r\nX-Forwarded-For: 192.0.2.1\r\n\r\nhello");
   my $peer = $b->accept;
-  my $r = $peer->request;
+  my $r = $peer->asked;
   is("$r->{method} $r->{target} $r->{body}", 'POST /a%20b/c?x=1&y=%41+b hello', 'method, target as written, body');
   is($r->{headers}{host}, '127.0.0.1:' . $b->port, 'the Host is the backend\'s');
   is($r->{headers}{'x-forwarded-host'}, 'shop.example', 'and the client\'s is said beside it');
@@ -30,7 +30,7 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   answer_is($c->answer, 'status, fields and body', status => 201, body => 'done', etag => '"12"', location => '/x', error => 'none',
     'set-cookie' => 'a=1, b=2', 'content-type' => 'text/x', 'keep-alive' => undef, 'x-away' => undef);
   $c->send(get('/b'));
-  is($peer->request->{target}, '/', 'the next one goes over the same connection');
+  is($peer->asked->{target}, '/', 'the next one goes over the same connection');
   $peer->reply(404, 'gone', 'X-Pure-Error' => 'no_view');
   answer_is($c->answer, 'the backend\'s own error is passed on', status => 404, error => 'no_view', body => 'gone');
 
@@ -39,7 +39,7 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
     my ($name, $bytes, %want) = @_;
     my $method = delete $want{method} // 'GET';
     $c->send("$method /b/x HTTP/1.1\r\nHost: h\r\n\r\n");
-    $peer->request;
+    $peer->asked;
     $peer->send($bytes);
     answer_is($c->answer($method), $name, %want);
   };
@@ -61,7 +61,7 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   is($peer->until_closed, '', 'which the server closes then');
   $c->send(get('/b/open'));
   $peer = $b->accept;
-  $peer->request;
+  $peer->asked;
   $peer->send("HTTP/1.1 200 OK\r\n\r\nuntil the end");
   $peer->close;
   answer_is($c->answer, 'a body to the end of the connection', status => 200, body => 'until the end', 'content-length' => 13);
@@ -69,18 +69,18 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   note 'bytes that come one by one mean the same';
   $c->send(get('/b/slow'));
   $peer = $b->accept;
-  $peer->request;
+  $peer->asked;
   $peer->send($_) for split //, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
   answer_is($c->answer, 'byte by byte', status => 200, body => 'abc');
 
   note 'a large request';
   $c->send("PUT /b/big HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n$large");
-  my $put = $peer->request;
+  my $put = $peer->asked;
   ok($put->{body} eq $large, 'comes whole');
   $peer->reply(200, '');
   is($c->answer->{status}, 200, 'and is answered');
   $c->send("POST /b/c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
-  $r = $peer->request;
+  $r = $peer->asked;
   is("$r->{headers}{'content-length'} $r->{body}", '3 abc', 'a chunked one goes on with its length');
   $peer->reply(200, '');
   is($c->answer->{status}, 200, 'and is answered');
@@ -103,8 +103,8 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   my $c = $s->client;
   $c->send(get('/u/1') . get('/h/2'));
   my ($at_u, $at_b) = ($u->accept, $b->accept);
-  is($at_u->request->{headers}{host}, 'localhost', 'a Unix socket');
-  is($at_b->request->{headers}{host}, 'api.example.com', 'host_header');
+  is($at_u->asked->{headers}{host}, 'localhost', 'a Unix socket');
+  is($at_b->asked->{headers}{host}, 'api.example.com', 'host_header');
   $at_b->reply(200, 'two');
   $at_u->reply(200, 'one');
   is($c->answer->{body} . $c->answer->{body}, 'onetwo', 'both at once, answered in order');
@@ -146,36 +146,36 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   my $c = $s->client;
   $c->send(get('/both/x%2Cy?q=%20'));
   my ($at_a, $at_b) = ($a->accept, $b->accept);
-  is($at_a->request->{target}, '/x%2Cy?q=%20', 'a copy of the client\'s own request has its target');
-  $at_b->request;
+  is($at_a->asked->{target}, '/x%2Cy?q=%20', 'a copy of the client\'s own request has its target');
+  $at_b->asked;
   $at_b->reply(404, 'no', 'X-Pure-Error' => 'not_found');
   $at_a->reply(200, 'yes', ETag => '"5"');
   is($c->answer->{body}, "first=yes second=not_found 5 true\n", 'labels, bodies, errors, revisions');
 
   $c->send(get('/fail/1'));
-  $at_a->request;
+  $at_a->asked;
   $at_a->reply(503, 'busy');
-  is($at_b->request->{target}, '/1', 'failover asks the next');
+  is($at_b->asked->{target}, '/1', 'failover asks the next');
   $at_b->reply(200, 'fine');
   is($c->answer->{body}, 'fine', 'and answers with it');
   $c->send(get('/miss/1'));
-  $at_a->request;
+  $at_a->asked;
   $at_a->reply(404, 'none');
-  $at_b->request;
+  $at_b->asked;
   $at_b->reply(404, 'neither');
   answer_is($c->answer, 'the first miss', status => 404, body => 'none');
 
   $c->send(get('/own/7'));
-  my $r = $at_a->request;
+  my $r = $at_a->asked;
   is("$r->{method} $r->{target} $r->{headers}{'x-a'} $r->{body}", 'PUT /objects/7?x%20y=1%262 b text', 'a request of the route\'s own');
   $at_a->reply(418, '', 'X-B' => 'teapot', 'Content-Type' => 'x/y');
   answer_is($c->answer, 'its fields', status => 418, body => 'teapot', 'x-type' => 'x/y');
   $c->send(get('/short'));
-  is($at_a->request->{target}, '/objects/k7', 'shorthands');
+  is($at_a->asked->{target}, '/objects/k7', 'shorthands');
   $at_a->reply(404, '', 'X-Pure-Error' => 'not_found');
   is($c->answer->{body}, 'falsetruenot_found', 'classes by status');
   $c->send(get('/pass/1'));
-  $at_a->request;
+  $at_a->asked;
   my $large = 'x' x 300_000;
   $at_a->reply(200, $large, 'X-Kept' => 1);
   answer_is($c->answer, 'a result passed on', status => 200, body => $large, 'x-kept' => 1, 'x-more' => 1);
@@ -203,7 +203,7 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
       for my $i (0 .. $#b) { push @peers, [$i, $b[$i]->accept] if grep { $_ == $b[$i]{fd} } @ready }
       for my $p (@peers) {
         next unless grep { $_ == $p->[1]{fd} } @ready;
-        $p->[1]->request or die;
+        $p->[1]->asked or die;
         $p->[1]->reply(200, 'x');
         $c->answer;
         return $p->[0];

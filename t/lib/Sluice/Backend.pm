@@ -2,7 +2,7 @@
 #
 #   my $b = mock_backend();                       # listens on a port of the kernel's; listening => 0: refuses until listen()
 #   my $c = $b->accept;                           # waits for the server to connect; a Sluice::Client
-#   my $r = $c->request;                          # one whole request: { method, target, head, headers, body }
+#   my $r = $c->asked;                            # one whole request: { method, target, head, headers, body }
 #   $c->reply(200, 'body', ETag => '"1"');        # one whole answer; or $c->send("HTTP/1.1 200 OK\r\n...") by hand
 #   $b->hang_up;                                  # no longer listens: connecting is refused
 #   start_with_pools("b = { backends = { '@{[$b->place]}' } }")
@@ -24,7 +24,7 @@ sub start_with_pools {
   my $routes = delete $with{routes} // 'map = { ["/b"] = "b" }';
   my $settings = delete $with{settings} // '';
   my $more = delete $with{more} // '';
-  return start_sluice("$more settings { workers = 1, $settings } pools { $pools } routes { $routes }", %with);
+  return start_sluice("$more settings { workers = 1, $settings } pools { $pools } routes { $routes }\n", %with);
 }
 
 sub mock_backend {
@@ -92,7 +92,7 @@ sub quiet {
 package Sluice::Client;
 
 # Reads one whole request that the server sent. undef: the connection ended, or nothing came in time.
-sub request {
+sub asked {
   my ($self) = @_;
   my $deadline = Time::HiRes::time + Sluice::timeout_s();
   my $end;
