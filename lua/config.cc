@@ -24,6 +24,11 @@ class LuaConfig final : public proxy::Config {
   std::string explain() const override { return data_->explanation; }
   std::span<const proxy::BackendPtr> backends() const override { return data_->backends; }
   proxy::Crons* crons() const override { return crons_.get(); }
+  std::vector<proxy::Counted> counted() const override {
+    std::vector<proxy::Counted> all;
+    for (const auto& stat : data_->stats) all.push_back(stat->read());
+    return all;
+  }
   Result<std::unique_ptr<proxy::RouteTable>, std::string> make_routes(std::shared_ptr<const proxy::StoreSet> stores,
                                                                       std::uint16_t worker) const override {
     return make_route_table(data_, commons_, std::move(stores), worker, watchdog_, load_time_ms_, log_);
@@ -59,13 +64,14 @@ class LuaConfigReader final : public proxy::ConfigReader {
     draft.commons = commons_.get();
     draft.home.server = commons_->server;
     draft.home.log = log_;
+    draft.source = &data->source;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
     auto vm = Vm::make(limits_.memory_bytes, false, watchdog_);
     if (!vm) return path + ": " + vm.error();
     (*vm)->set_time_limit(limits_.time_ms);
     lua_State* L = (*vm)->main();
     open_sandbox(L, data->modules, &data->modules);
-    open_common(L, data->source, log_, draft.home);
+    open_common(L, data->source, draft.home);
     open_file_reader(L, data->modules, &data->modules);
     open_stats(L, draft.home, draft.stats);
     open_config_stage(L, draft);
@@ -84,6 +90,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    draft.source = nullptr;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.
     data->stores = draft.stores;

@@ -4,6 +4,7 @@
 #include "lua/library.h"
 #include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
+#include "lua/tls_reader.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
@@ -25,7 +26,7 @@ int raise(lua_State* L, std::string_view sentence) {
   return lua_error(L);
 }
 
-// core.settings(t): nothing, or the name of a setting and what is wrong with it.
+// core.settings(t [, line]): nothing, or the name of a setting and what is wrong with it. `line`: where the file says it.
 int settings(lua_State* L) {
   Draft& d = draft(L, "settings");
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -35,6 +36,8 @@ int settings(lua_State* L) {
       push(L, problem->sentence);
       return 2;
     }
+    const int line = lua_isnumber(L, 2) ? static_cast<int>(lua_tointeger(L, 2)) : 1;
+    place_tls(d.settings, d.folder, d.source->file, d.source->text, line);
   }
   return 0;
 }

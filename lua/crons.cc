@@ -169,7 +169,7 @@ std::uint64_t LuaCrons::next_ms() const {
 }
 
 void LuaCrons::report(std::string_view job, std::string_view why) {
-  if (log_) log_->error("lua: cron '" + std::string(job) + "': " + std::string(why));
+  if (log_) log_->event(proxy::LogLevel::error, "cron_error", "lua: cron '" + std::string(job) + "': " + std::string(why), {{"cron", job}});
 }
 
 proxy::Crons::Ran LuaCrons::run(std::uint64_t now_ms) {

@@ -20,6 +20,8 @@ struct BackendDraft {
   std::uint32_t weight = 1;
 };
 
+struct SourceText;
+
 // What the config VM collects. Thread: control.
 struct Draft {
   proxy::Settings settings;
@@ -28,6 +30,7 @@ struct Draft {
   std::vector<std::unique_ptr<BackendDraft>> backends;      // what descriptions point at
   std::string folder;                            // of the file, with its slash, or empty
   bool closed = false;                           // the file has been read: nothing more is declared
+  const SourceText* source = nullptr;            // the file itself, while it is read
   Commons* commons = nullptr;
   Home home;                                     // of the config VM
   std::vector<SharedSpec> shared;
@@ -45,7 +48,7 @@ struct SourceText {
 };
 
 // Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
-void open_common(lua_State* L, const SourceText& source, proxy::Log* log, const Home& home);
+void open_common(lua_State* L, const SourceText& source, const Home& home);
 // core.read_file(), of files beside the config.
 void open_file_reader(lua_State* L, const Sources& sources, Sources* read);
 void open_config_stage(lua_State* L, Draft& draft);

@@ -201,7 +201,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);
-  open_common(L, data.source, log, runtime.home);
+  open_common(L, data.source, runtime.home);
   for (const SharedSpec& s : data.shared) add_shared(L, s);
   open_file_reader(L, data.modules, nullptr);
   open_stats(L, runtime.home, data.stats);

@@ -36,6 +36,7 @@ int methods(lua_State* L) {
     const Target* to = answering(L, runtime, lua_gettop(L), "sluice.methods");
     if (to->kind != Target::Kind::route) return luaL_error(L, "sluice.methods: a map of methods inside another");
     target->methods.set(all ? proxy::kAllMethods : proxy::method_bit(m), to->route);
+    target->depth = std::max(target->depth, to->depth);
     some = true;
     lua_pop(L, 1);
   }

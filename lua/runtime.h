@@ -34,6 +34,7 @@ struct Target {
   proxy::Route* route = nullptr;
   proxy::MethodMap methods;
   Fgen* fgen = nullptr;                          // when `route` is one
+  std::uint32_t depth = 0;                       // of the generators one inside the other, with the outermost
 };
 
 // What sluice.attach() gave a method. At most one of `router`, `words` and `target` is not null; `route` is target's when

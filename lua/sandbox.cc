@@ -50,12 +50,6 @@ int collect_garbage(lua_State* L) {
   return 1;
 }
 
-// A yield out of a route would be taken for a wait that nobody ends. In a coroutine of the config's own it is fine.
-int yield(lua_State* L) {
-  if (is_route_coroutine(L)) return luaL_error(L, "coroutine.yield outside of a coroutine of your own");
-  return lua_yield(L, lua_gettop(L));
-}
-
 // require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded, 3: Sources to read files
 // into, or null. What is being loaded has a light userdata there instead of its value.
 int require(lua_State* L) {
@@ -110,19 +104,6 @@ int require(lua_State* L) {
 }
 
 }  // namespace
-
-bool is_route_coroutine(lua_State* L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
-  bool is = false;
-  if (lua_istable(L, -1)) {
-    lua_pushthread(L);
-    lua_rawget(L, -2);
-    is = !lua_isnil(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-  return is;
-}
 
 namespace {
 
@@ -188,18 +169,7 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
   lua_setglobal(L, "loadstring");
   lua_pushcfunction(L, collect_garbage);
   lua_setglobal(L, "collectgarbage");
-  lua_getglobal(L, "coroutine");
-  lua_pushcfunction(L, yield);
-  lua_setfield(L, -2, "yield");
-  lua_pop(L, 1);
-
-  // By weak key: a coroutine that nobody holds any more is no route's.
-  lua_newtable(L);
-  lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k");
-  lua_setfield(L, -2, "__mode");
-  lua_setmetatable(L, -2);
-  lua_setfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
+  open_coroutines(L);
 
   push_pointer(L, &sources);
   lua_newtable(L);

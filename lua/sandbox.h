@@ -20,7 +20,7 @@ struct Sources {
 
 // The registry's table of the coroutines that routes run in: a yield there is an error.
 inline constexpr const char* kRouteCoroutines = "sluice.route_coroutines";
-bool is_route_coroutine(lua_State* L);
+void open_coroutines(lua_State* L);
 
 // Opens what is allowed. require() finds what is in `sources`; with `read`, which is then the same, it reads files into it.
 // Life: both outlive the VM.

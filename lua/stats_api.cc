@@ -76,17 +76,16 @@ int server_stats(lua_State* L) {
     lua_createtable(L, 0, static_cast<int>(stats.size()));
     for (const std::shared_ptr<UserStat>& s : stats) {
       push(L, s->name());
-      if (s->kind() == UserStat::Kind::counter) {
-        lua_pushnumber(L, static_cast<double>(s->read({}).count));
+      const proxy::Counted sum = s->read();
+      if (!sum.histogram) {
+        lua_pushnumber(L, static_cast<double>(sum.count));
       } else {
-        const UserStat::Summary sum = s->read({0.5, 0.9, 0.99, 0.999});
         lua_createtable(L, 0, 8);
         number(L, "count", static_cast<double>(sum.count));
         number(L, "sum", sum.sum);
         number(L, "min", sum.least);
         number(L, "max", sum.most);
-        static constexpr const char* kNames[] = {"p50", "p90", "p99", "p999"};
-        for (std::size_t i = 0; i < 4; ++i) number(L, kNames[i], sum.quantiles[i]);
+        for (std::size_t i = 0; i < sum.quantiles.size(); ++i) number(L, proxy::Counted::kQuantileNames[i].data(), sum.quantiles[i]);
       }
       lua_rawset(L, -3);
     }

@@ -63,6 +63,7 @@ Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what) {
     target->kind = Target::Kind::route;
     target->name = fgen->name();
     target->route = target->fgen = fgen;
+    target->depth = fgen->depth();
     runtime.targets.push_back(std::move(target));
     return runtime.targets.back().get();
   }

@@ -59,8 +59,10 @@ StatCell& UserStat::cell(std::uint16_t worker) {
   return *cell;
 }
 
-UserStat::Summary UserStat::read(std::initializer_list<double> quantiles) const {
-  Summary s;
+proxy::Counted UserStat::read() const {
+  proxy::Counted s;
+  s.name = name_;
+  s.histogram = kind_ == Kind::histogram;
   std::vector<std::uint64_t> all(kind_ == Kind::histogram ? StatCell::kBuckets : 0);
   std::uint64_t recorded = 0;
   bool some = false;
@@ -82,12 +84,13 @@ UserStat::Summary UserStat::read(std::initializer_list<double> quantiles) const 
     }
   }
   if (kind_ == Kind::counter) return s;
-  for (const double q : quantiles) {
+  for (std::size_t i = 0; i < s.quantiles.size(); ++i) {
+    const double q = proxy::Counted::kQuantiles[i];
     const auto wanted = static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(recorded)));
     std::uint64_t seen = 0;
     std::size_t at = 0;
     while (at < all.size() && (seen += all[at]) < wanted) ++at;
-    s.quantiles.push_back(recorded == 0 ? 0 : std::clamp(StatCell::middle_of(std::min(at, all.size() - 1)), s.least, s.most));
+    s.quantiles[i] = recorded == 0 ? 0 : std::clamp(StatCell::middle_of(std::min(at, all.size() - 1)), s.least, s.most);
   }
   return s;
 }

@@ -9,6 +9,7 @@
 
 #include "lua/home.h"
 #include "lua/state.h"
+#include "proxy/counted.h"
 
 namespace sluice::lua {
 
@@ -45,13 +46,8 @@ class UserStat {
   // Made when it is asked for first. Thread: control.
   StatCell& cell(std::uint16_t worker);
 
-  struct Summary {
-    std::int64_t count = 0;
-    double sum = 0, least = 0, most = 0;
-    std::vector<double> quantiles;               // as asked
-  };
   // Thread: any. What is written meanwhile is counted in part.
-  Summary read(std::initializer_list<double> quantiles) const;
+  proxy::Counted read() const;
 
  private:
   const std::string name_;

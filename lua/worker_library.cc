@@ -31,7 +31,9 @@ int new_handle(lua_State* L) {
   if (f.is_ready()) return luaL_error(L, "new_handle: after ready{}");
   if (f.handles().size() == kHandlesPerFgen) return luaL_error(L, "new_handle: more than %d handles", kHandlesPerFgen);
   if (find_boxed<Fgen>(L, 2, Kind::fgen) == &f) return luaL_error(L, "new_handle: a generator cannot be its own child");
-  lua_pushinteger(L, f.add_handle(target_at(L, f.runtime(), 2, "new_handle")));
+  const Target* to = target_at(L, f.runtime(), 2, "new_handle");
+  if (to->depth >= kDeepestRoutes) return luaL_error(L, "new_handle: routes inside routes are at most %d deep", static_cast<int>(kDeepestRoutes));
+  lua_pushinteger(L, f.add_handle(to));
   return 1;
 }
 
@@ -39,6 +41,7 @@ int new_handle(lua_State* L) {
 int ready(lua_State* L) {
   Fgen& f = self(L, "ready");
   if (f.is_ready()) return luaL_error(L, "ready: it is ready already");
+  Vm::check_stack(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
   lua_pushnil(L);

@@ -70,7 +70,17 @@ void ConnectionExchange::leave_connection() {
   if (holds_writes && connection) connection->held(-1);
   connection = nullptr;
   next = nullptr;
-  if (!started || returned) worker_.give_back(*this);
+  if (!started || returned) return worker_.give_back(*this);
+  keep_client();
+}
+
+// The connection's own bytes are soon those of another client.
+void ConnectionExchange::keep_client() {
+  Request& r = slot.request;
+  const std::size_t ip_bytes = r.client_ip.size();
+  client_.assign(r.client_ip).append(r.tls_peer_cn);
+  r.client_ip = std::string_view(client_).substr(0, ip_bytes);
+  r.tls_peer_cn = std::string_view(client_).substr(ip_bytes);
 }
 
 void ConnectionExchange::reset() {

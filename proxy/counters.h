@@ -52,6 +52,9 @@ struct alignas(64) Counters {
   Counter backend_refused;      // at once: the backend is down, or too many requests are under way to it
   Counter backend_retries;      // sent again on another connection
   Counter backend_connects;
+  Counter tls_handshakes;       // that ended well
+  Counter tls_resumptions;      // of those: by a ticket
+  Counter tls_failures;         // handshakes that did not, plain HTTP, records that cannot be read
 };
 
 }  // namespace sluice::proxy

@@ -1,9 +1,11 @@
 #include "proxy/reload.h"
 
+#include <ctime>
 #include <utility>
 
 #include "proxy/log.h"
 #include "proxy/module_route.h"
+#include "proxy/tls.h"
 
 namespace sluice::proxy {
 namespace {
@@ -48,7 +50,7 @@ Result<std::unique_ptr<RouteTable>, std::string> routes_of(const Config& config,
 }  // namespace
 
 Reloader::Reloader(ConfigReader& reader, EngineControl& engine, std::string path, Overrides overrides)
-    : reader_(reader), engine_(engine), path_(std::move(path)), overrides_(std::move(overrides)) {}
+    : reader_(reader), engine_(engine), path_(std::move(path)), overrides_(std::move(overrides)), tickets_(std::make_shared<TlsTickets>()) {}
 
 Result<std::shared_ptr<const Config>, std::string> Reloader::read() {
   if (read_ahead_) return std::exchange(read_ahead_, nullptr);
@@ -68,6 +70,22 @@ Result<Settings, std::string> Reloader::read_settings() {
   return settings;
 }
 
+Result<std::vector<std::shared_ptr<const Tls>>, std::string> Reloader::make_tls(const Settings& settings,
+                                                                              std::vector<std::string>& warnings) const {
+  std::vector<const std::optional<TlsSettings>*> wanted{&settings.tls};
+  for (const Settings::Listener& l : settings.more_listeners) wanted.push_back(&l.tls);
+  std::vector<std::shared_ptr<const Tls>> all;
+  for (const std::optional<TlsSettings>* const one : wanted) {
+    all.emplace_back();
+    if (!*one) continue;
+    auto made = Tls::make(**one, tickets_, std::time(nullptr));
+    if (!made) return std::move(made).error();
+    all.back() = std::move(made->tls);
+    for (std::string& w : made->warnings) warnings.push_back(std::move(w));
+  }
+  return all;
+}
+
 Result<Prepared, std::string> Reloader::prepare(std::uint16_t workers, const Settings* running) {
   auto config = read();
   if (!config) return std::move(config).error();
@@ -78,6 +96,9 @@ Result<Prepared, std::string> Reloader::prepare(std::uint16_t workers, const Set
   if (running) keep_restart_only(settings, *running, ready.warnings);
   const auto held = std::make_shared<const Held>(Held{ready.config, std::move(settings)});
   ready.settings = std::shared_ptr<const Settings>(held, &held->settings);
+  auto tls = make_tls(*ready.settings, ready.warnings);
+  if (!tls) return std::move(tls).error();
+  ready.tls = *std::move(tls);
 
   auto plan = engine_.prepare(ready.config->stores());
   if (!plan) return std::move(plan).error();
@@ -98,7 +119,7 @@ std::vector<Generation> Reloader::apply(Prepared prepared) {
   ++generation_;
   std::vector<Generation> generations;
   generations.reserve(prepared.routes.size());
-  for (auto& routes : prepared.routes) generations.push_back({generation_, settings_, std::move(routes)});
+  for (auto& routes : prepared.routes) generations.push_back({generation_, settings_, std::move(routes), prepared.tls});
   return generations;
 }
 
@@ -106,6 +127,10 @@ Result<std::string, std::string> Reloader::check() {
   using Checked = Result<std::string, std::string>;
   auto config = read();
   if (!config) return Checked::failure(std::move(config).error());
+  std::vector<std::string> warnings;   // are said when it serves
+  Settings settings = (*config)->settings();
+  overrides_.apply(settings);
+  if (auto tls = make_tls(settings, warnings); !tls) return Checked::failure(std::move(tls).error());
   auto stores = engine_.check((*config)->stores());
   if (!stores) return Checked::failure(std::move(stores).error());
   auto routes = routes_of(**config, *std::move(stores), 0);

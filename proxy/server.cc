@@ -90,8 +90,10 @@ Server::Server(ServerParts parts, std::string path, Overrides overrides, std::st
     : parts_(parts),
       reloader_(parts.reader, parts.engine, std::move(path), std::move(overrides)),
       version_(std::move(version)),
-      news_("control.news", kNews) {
+      news_("control.news", kNews),
+      control_(parts.log.streams()) {
   parts_.reader.set_stats(this);
+  add_commands();
 }
 
 Server::~Server() = default;
@@ -127,7 +129,12 @@ Result<Started, std::string> Server::start() {
       return its.error();
     }
     tags.push_back(l.tag);
-    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag));
+    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag),
+                             l.tls ? R"(,"tls":true)" : "");
+  }
+  if (auto opened = open_control(*settings); !opened) {
+    close_all();
+    return opened.error();
   }
   auto prepared = reloader_.prepare(count, nullptr);
   if (!prepared) {
@@ -138,6 +145,7 @@ Result<Started, std::string> Server::start() {
     close_all();
     return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
   }
+  for (const std::string& w : prepared->warnings) parts_.log.warn(w);
   const std::size_t stores = prepared->plan->stores()->stores.size();
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
   limits_ = std::make_unique<ProcessLimits>(reloader_.settings());
@@ -150,16 +158,19 @@ Result<Started, std::string> Server::start() {
   for (std::uint16_t w = 0; w < count; ++w)
     workers_[w]->start(std::move(engines[w]), std::move(fds[w]), std::move(generations[w]), tags);
   begin_crons();
-  parts_.log.info(fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
+  listen_for_control();
+  parts_.log.event(LogLevel::info, "serving", fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
   if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
-  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", *port, count,
-                                    json(settings->host), stores, getpid(), json(version_), listening)};
+  if (control_.socket()) listening += ",\"control\":" + json(control_.socket()->path());
+  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", *port, count,
+                                    json(settings->host), stores, getpid(), json(version_), settings->tls ? R"(,"tls":true)" : "", listening)};
 }
 
 std::string Server::serve() {
   while (!end_wanted_) {
     wait_for_news();
     run_crons();
+    run_timers();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
     if (reload_wanted_ && !switching() && !end_wanted_) reload();
   }
@@ -174,18 +185,23 @@ bool Server::switching() const {
 
 void Server::wait_for_news() {
   TestControl* const test = parts_.test_control;
-  pollfd fds[3] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
-  int timeout_ms = -1;
+  std::vector<pollfd> fds{{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
+  const std::size_t mine = fds.size();
+  control_.wait_for(fds);
+  int timeout_ms = control_timeout_ms();
   if (crons_ && crons_->next_ms() != Crons::kNever) {
     const std::uint64_t now = now_ms(), next = crons_->next_ms();
-    timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
+    const auto cron_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
+    timeout_ms = timeout_ms < 0 ? cron_ms : std::min(timeout_ms, cron_ms);
   }
-  if (poll(fds, 3, timeout_ms) <= 0) return;
+  if (poll(fds.data(), fds.size(), timeout_ms) < 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[2].revents != 0) test->hear(parts_.engine);
-  if (fds[1].revents == 0) return;
-  news_.wake().quiet();
-  news_.drain([this](News&& news) { hear(std::move(news)); });
+  if (fds[1].revents != 0) {
+    news_.wake().quiet();
+    news_.drain([this](News&& news) { hear(std::move(news)); });
+  }
+  control_.hear(fds.data() + mine);
 }
 
 void Server::hear_signals() {
@@ -196,7 +212,7 @@ void Server::hear_signals() {
     }
     end_wanted_ = true;
     parts_.signals.let_next_end_us();
-    parts_.log.info("ending: finishing what was accepted; a second signal ends at once");
+    parts_.log.event(LogLevel::info, "ending", "ending: finishing what was accepted; a second signal ends at once");
     return;
   }
 }
@@ -209,7 +225,9 @@ void Server::hear(News news) {
       if (!reload_unsaid_ || switching()) return;
       reload_unsaid_ = false;
       reloads_.add();
-      parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
+      parts_.log.event(LogLevel::info, "reloaded", fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()),
+                       {{"generation", reloader_.generation()}});
+      answer_reloads({});
       return;
     case News::Kind::drained: ++drained_; return;
     case News::Kind::answered:
@@ -223,12 +241,18 @@ void Server::hear(News news) {
 
 void Server::reload() {
   reload_wanted_ = false;
+  // Who asks from here on asks for the next one: this one may have read the file before.
+  reloading_for_.insert(reloading_for_.end(), reload_askers_.begin(), reload_askers_.end());
+  reload_askers_.clear();
   auto prepared = reloader_.prepare(static_cast<std::uint16_t>(workers_.size()), &reloader_.settings());
   if (!prepared) return reload_failed(prepared.error());
-  for (const std::string& w : prepared->warnings) parts_.log.warn("reload: " + w);
+  if (auto opened = open_control(*prepared->settings); !opened) return reload_failed(opened.error());
+  for (const std::string& w : prepared->warnings) parts_.log.event(LogLevel::warn, "reload_warning", "reload: " + w);
+  reload_warnings_ = prepared->warnings;
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
   limits_->apply(reloader_.settings());
   begin_crons();
+  listen_for_control();
   parts_.log.set_level(find_log_level(reloader_.settings().log_level).value_or(LogLevel::info));
   reload_unsaid_ = true;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -240,7 +264,10 @@ void Server::reload() {
 
 void Server::reload_failed(std::string_view why) {
   reload_failures_.add();
-  parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
+  parts_.log.event(LogLevel::error, "reload_failed",
+                   fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()),
+                   {{"generation", reloader_.generation()}, {"error", why}});
+  answer_reloads(why);
 }
 
 void Server::begin_crons() {
@@ -272,15 +299,18 @@ void Server::run_crons() {
 void Server::drain() {
   if (crons_) crons_->stop();
   crons_ = nullptr;
+  for (const Asker& asker : std::exchange(reload_askers_, {})) control_.refuse(asker, "the server is ending");
   for (const auto& w : workers_) w->drain();
+  // A drain may take its time, and can be looked at.
   while (drained_ < workers_.size()) {
-    news_.wake().wait(-1);
-    news_.drain([this](News&& news) { hear(std::move(news)); });
+    wait_for_news();
+    run_timers();
   }
   parts_.engine.stop();
   for (const auto& w : workers_) w->end();
   for (const auto& w : workers_) w->join();
   news_.drain([this](News&& news) { hear(std::move(news)); });
+  control_.close();
 }
 
 void Server::each(const std::function<void(std::string_view, std::uint64_t)>& put) const {
@@ -323,6 +353,9 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("backend_connects", sum(&Counters::backend_connects));
   put("backend_in_flight", sum(&Counters::backend_in_flight));
   put("backends_down", sum(&Counters::backends_down));
+  put("tls_handshakes", sum(&Counters::tls_handshakes));
+  put("tls_resumptions", sum(&Counters::tls_resumptions));
+  put("tls_failures", sum(&Counters::tls_failures));
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));

@@ -1,10 +1,12 @@
 // Every limit and switch, with its default and unit. A config's settings{} and the command line fill one of these.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "proxy/remote/options.h"
+#include "proxy/tls_settings.h"
 
 namespace sluice::proxy {
 
@@ -14,11 +16,13 @@ struct Settings {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8767;                      // 0: the kernel picks one
   std::string tag;                                // of that listener: what selects its routes; empty: none
+  std::optional<TlsSettings> tls;                 // of that listener
   struct Listener {
     std::string host;
     std::uint16_t port = 0;
     std::string tag;
-    friend bool operator==(const Listener&, const Listener&) = default;
+    std::optional<TlsSettings> tls;
+    friend bool operator==(const Listener& a, const Listener& b) { return a.host == b.host && a.port == b.port && a.tag == b.tag; }
   };
   std::vector<Listener> more_listeners;           // beyond the first. Restart only, as is the first
   std::uint32_t workers = 0;                      // threads; 0: as many as cores. Restart only
@@ -43,6 +47,9 @@ struct Settings {
   bool lua_jit = false;
   BackendOptions backend;                         // what pools of remote backends start from: backend_connect_timeout, ...
   std::string log_level = "info";
+  // The control socket's path; a relative one counts from the config's folder. Nothing: beside the config, with the ending
+  // .sock; empty: there is none.
+  std::optional<std::string> control;
 };
 
 }  // namespace sluice::proxy

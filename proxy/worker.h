@@ -37,12 +37,15 @@ struct ProcessLimits {
   std::atomic<bool> counts_active{false};   // without a limit nobody touches the shared count
 };
 
+class Tls;
+
 // One config's settings and routes for one worker.
 // Life: made on control; the worker gives it back when its last exchange and event are done.
 struct Generation {
   std::uint64_t number = 0;
   std::shared_ptr<const Settings> settings;
   std::unique_ptr<RouteTable> routes;
+  std::vector<std::shared_ptr<const Tls>> tls{};   // by listener, in their order; null: a plain one
 };
 
 // What a worker tells control.

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "proxy/module_call.h"
+#include "proxy/tls_session.h"
 
 namespace sluice::proxy {
 namespace {
@@ -95,20 +96,21 @@ void WorkerLoop::listen(std::vector<int> fds, std::vector<std::string> tags) {
     a.worker = this;
     a.fd = fd;
     a.tag = tags_[i];
+    a.number = i;
     a.event.watch(loop_, fd, EV_READ, on_accept, &a);
   }
 }
 
-void WorkerLoop::on_accept(evutil_socket_t fd, short, void* acceptor) {
+void WorkerLoop::on_accept(evutil_socket_t, short, void* acceptor) {
   const Acceptor& a = *static_cast<Acceptor*>(acceptor);
   for (int i = 0; i < kAcceptsPerTurn; ++i)
-    if (!a.worker->accept_one(fd, a.tag)) return;
+    if (!a.worker->accept_one(a)) return;
 }
 
-bool WorkerLoop::accept_one(int listener, std::string_view tag) {
+bool WorkerLoop::accept_one(const Acceptor& acceptor) {
   sockaddr_storage from{};
   socklen_t size = sizeof from;
-  const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd = accept4(acceptor.fd, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
     if (errno == EINTR || errno == ECONNABORTED) return true;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -125,8 +127,15 @@ bool WorkerLoop::accept_one(int listener, std::string_view tag) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
-  adopt(fd, print_ip(from, text), tag);
+  // The newest generation's: a renewed certificate serves from the next connection on.
+  const std::vector<std::shared_ptr<const Tls>>& tls = current().generation.tls;
+  adopt(fd, print_ip(from, text), acceptor.tag, acceptor.number < tls.size() ? tls[acceptor.number] : nullptr);
   return true;
+}
+
+char* WorkerLoop::cipher_buffer() {
+  if (!cipher_buffer_) cipher_buffer_.reset(new char[TlsSession::kCipherBytes]);
+  return cipher_buffer_.get();
 }
 
 void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
@@ -135,7 +144,7 @@ void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
   for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->fd, EV_READ, on_accept, a.get());
 }
 
-void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag) {
+void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag, const std::shared_ptr<const Tls>& tls) {
   const bool room = limits_.connections.take(1);
   if (!room) {
     counters_.refused_connections.add();
@@ -160,7 +169,7 @@ void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag)
   open.next_ = first_connection_;
   if (first_connection_) first_connection_->previous_ = &open;
   first_connection_ = &open;
-  open.open(fd, client_ip, !room, tag);
+  open.open(fd, client_ip, !room, tag, tls);
 }
 
 void WorkerLoop::closed(Connection& c) {
@@ -219,7 +228,7 @@ void WorkerLoop::drain() {
   // Closing a listener resets what waits in its queue.
   for (const auto& a : acceptors_) {
     // Bounded, since clients that go on connecting could fill it as fast as it is emptied.
-    for (int i = 0; i < kQueued && accept_one(a->fd, a->tag); ++i) {}
+    for (int i = 0; i < kQueued && accept_one(*a); ++i) {}
     a->event.stop();
     close(a->fd);
   }

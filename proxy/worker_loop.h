@@ -59,7 +59,8 @@ class WorkerLoop final : private Waiter {
 
   void install(Generation next);
   void listen(std::vector<int> fds, std::vector<std::string> tags = {});   // takes them over
-  void adopt(int fd, std::string_view client_ip, std::string_view tag = {});   // a connected, non-blocking socket; the tag outlives it
+  // A connected, non-blocking socket; the tag outlives it. `tls`: null for a plain one.
+  void adopt(int fd, std::string_view client_ip, std::string_view tag = {}, const std::shared_ptr<const Tls>& tls = nullptr);
   void post(const StorePtr& store, const CronEvent& event, std::uint32_t id);
   void drain();
   // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
@@ -91,6 +92,7 @@ class WorkerLoop final : private Waiter {
   Match& match() { return match_; }
   char* read_buffer() { return read_buffer_.get(); }
   static constexpr std::size_t kReadBytes = 64 * 1024;
+  char* cipher_buffer();                                 // of TLS; made when it is first needed
 
  private:
   friend class LiveGeneration;
@@ -102,6 +104,7 @@ class WorkerLoop final : private Waiter {
     WorkerLoop* worker = nullptr;
     int fd = -1;
     std::string_view tag;
+    std::size_t number = 0;                              // which of its generation's Tls is its own
     FdEvent event;
   };
   static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
@@ -109,7 +112,7 @@ class WorkerLoop final : private Waiter {
   static void on_results(evutil_socket_t fd, short what, void* self);
   static void on_accept_again(void* self, std::uint32_t tag);
   // Returns false when the queue is empty or accepting has to wait.
-  bool accept_one(int fd, std::string_view tag);
+  bool accept_one(const Acceptor& acceptor);
   void end_turn();
   void deliver(EventPtr event);
   void submit_refused(EventPtr event, Errc code);
@@ -134,7 +137,7 @@ class WorkerLoop final : private Waiter {
   TimerId accept_again_;
   DateLine date_;
   Match match_;
-  std::unique_ptr<char[]> read_buffer_;
+  std::unique_ptr<char[]> read_buffer_, cipher_buffer_;
   BackendClients backends_;                              // behind the loop and the wheel, before the generations that hold them
   std::vector<std::unique_ptr<LiveGeneration>> lives_;   // the newest last
   std::vector<News> unsent_;

@@ -86,8 +86,8 @@ sub get { my ($path, @fields) = @_; return join("\r\n", "GET $path HTTP/1.1", 'H
   is($c->answer->{status}, 200, 'and is answered');
   my $n = $s->stop;
   my $counted = $s->counters;
-  is($counted->{backend_requests}, 18, 'requests to backends are counted');
-  is($counted->{backends}{east}{answers}, 18, 'and the answers of each');
+  is($counted->{backend_requests}, 16, 'requests to backends are counted');
+  is($counted->{backends}{east}{answers}, 16, 'and the answers of each');
   is($counted->{backends}{east}{$_}, 0, "no $_ are left") for qw(in_flight waiting connections down errors timeouts);
   is($counted->{retained_payload_bytes}, 0, 'and no payload');
 }

@@ -337,9 +337,10 @@ void BackendClient::say(const char* what, const char* why, int error) {
   std::string line = "backend " + backend_->name + ": " + what;
   if (why) line.append(": ").append(why);
   if (error != 0) line.append(" (").append(strerrordesc_np(error) ? strerrordesc_np(error) : "an unknown error").append(")");
-  if (!why) return log->info(line);
-  line.append("; next try in ").append(std::to_string(health_.wait_us() / 1000)).append(" ms");
-  log->warn(line);
+  if (!why) return log->event(LogLevel::info, "backend_up", line, {{"backend", backend_->name}});
+  const std::uint64_t wait_ms = health_.wait_us() / 1000;
+  line.append("; next try in ").append(std::to_string(wait_ms)).append(" ms");
+  log->event(LogLevel::warn, "backend_down", line, {{"backend", backend_->name}, {"reason", why}, {"retry_ms", wait_ms}});
 }
 
 }  // namespace sluice::proxy
