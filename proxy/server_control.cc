@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "proxy/remote/backend.h"
 #include "proxy/server.h"
 #include "vm/base/json.h"
 #include "vm/base/number_text.h"
-#include "proxy/remote/backend.h"
 
 namespace sluice::proxy {
 namespace {

@@ -100,6 +100,26 @@ my %LATE   = (status => 504, error => 'backend_timeout');
 }
 
 {
+  note 'answers that are too large for us are not the backend\'s fault: it does not go down for them';
+  my $b = mock_backend();
+  my $s = start_with_pools("b = { backends = { '@{[$b->place]}' }, backend_options = { failure_limit = 1, body_limit = 10, retry_waittime = 60 } }");
+  my $c = $s->client;
+  for my $large ("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n", "HTTP/1.1 200 OK\r\nX: " . 'x' x 40_000 . "\r\n\r\n") {
+    $c->send(get('/b/x'));
+    my $peer = $b->accept;
+    $peer->asked;
+    $peer->send($large);
+    answer_is($c->answer, 'too large', %BROKEN);
+  }
+  $c->send(get('/b/y'));
+  my $peer = $b->accept;
+  $peer->asked;
+  $peer->reply(200, 'y');
+  is($c->answer->{body}, 'y', 'and is asked on');
+  $s->stop;
+}
+
+{
   note 'deadlines run from the sending: neither silence nor drops defeat them';
   my $b = mock_backend();
   my $s = start_with_pools("b = { backends = { '@{[$b->place]}' }, backend_options = { failure_limit = 0, read_timeout = 0.2 } }");

@@ -100,11 +100,19 @@ my $ROUTES = 'map = { ["/b"] = "b", ["/stats"] = route_stats {} }';
 }
 
 {
-  note 'down by its description';
+  note 'down by its description, and not any more';
   my $b = mock_backend();
-  my $s = start_with_pools("b = { backends = { '@{[$b->place]} _down_' } }", routes => $ROUTES);
+  my $text = sub { "settings { workers = 1 } pools { b = { backends = { '@{[$b->place]}$_[0]' } } } routes { $ROUTES }\n" };
+  my $s = start_sluice($text->(' _down_'));
   answer_is($s->http(GET => '/b/x'), 'it is never asked', %BROKEN, body => "the backend is taken down\n");
   $b->quiet(0.05);
+  ok($s->reload($text->('')), 'a reload');
+  my $c = $s->client;
+  $c->send(get('/b/y'));
+  my $peer = $b->accept;
+  $peer->asked;
+  $peer->reply(200, 'y');
+  is($c->answer->{body}, 'y', 'then it is');
   $s->stop;
 }
 
@@ -133,6 +141,29 @@ my $ROUTES = 'map = { ["/b"] = "b", ["/stats"] = route_stats {} }';
   is($_->answer->{body}, 'x', 'answered') for @c[0 .. 2];
   $s->stop;
   is($s->counters->{backend_refused}, 1, 'one was refused');
+}
+
+{
+  note 'a batch of fifty over four connections: each has its own answer, in order';
+  my $b = mock_backend();
+  my $s = start_with_pools("b = { backends = { '@{[$b->place]} b' }, backend_options = { connections = 4 } }");
+  my $c = $s->client;
+  $c->send(join '', map { get("/b/$_") } 1 .. 50);
+  my @peers = map { $b->accept } 1 .. 4;
+  my $left = 50;
+  while ($left > 0) {
+    my @ready = Sluice::wait_readable(time + Sluice::timeout_s(), map { $_->{fd} } @peers) or last;
+    # The last that asked is answered first.
+    for my $peer (reverse grep { my $p = $_; grep { $_ == $p->{fd} } @ready } @peers) {
+      my $r = $peer->asked or last;
+      $peer->reply(200, "answer $r->{target}");
+      $left--;
+    }
+  }
+  is(join(' ', map { $c->answer->{body} } 1 .. 50), join(' ', map { "answer /$_" } 1 .. 50), 'all fifty');
+  $b->quiet(0.02);
+  $s->stop;
+  is($s->counters->{backend_connects}, 4, 'four connections');
 }
 
 {

@@ -83,7 +83,7 @@ void BackendClient::fail(BackendCall& call, Errc code, const char* why) {
   (late ? worker().counters().backend_timeouts : worker().counters().backend_errors).add();
   // What had come of an answer is not one.
   call.response.reset();
-  respond_error(call.response, late ? 504 : code == Errc::payload_budget ? 503 : 502, code, why);
+  respond_error(call.response, late ? 504 : code == Errc::payload_budget ? 503 : 502, code == Errc::limit ? Errc::backend : code, why);
   if (code == Errc::payload_budget) call.response.retry_after_s = 1;
   deliver(call);
 }
@@ -251,11 +251,7 @@ void BackendClient::answered(BackendConnection& c, BackendCall& call, bool reusa
   counters_.in_flight.sub();
   worker().counters().backend_in_flight.sub();
   counters_.answers.add();
-  if (health_.succeeded(worker().now_us())) {
-    worker().wheel().stop(retry_timer_);
-    say("is up again", nullptr, 0);
-  }
-  note_health();
+  note_success();
   if (reusable) park(c);
   else end(c);
   pump();
@@ -270,8 +266,9 @@ void BackendClient::failed(BackendConnection& c, BackendCall& call, Errc code, c
   const bool stale = nothing_came && c.served() > 0 && code == Errc::backend;
   const int error = c.error();
   end(c);
-  if (!stale && code != Errc::payload_budget) note_failure(call.on_trial, why, error);
-  else if (call.on_trial && code == Errc::payload_budget) health_.undecided(), note_health();
+  // An answer that is too large for us comes from a backend that is well.
+  if (code == Errc::limit || code == Errc::payload_budget) note_success();
+  else if (!stale) note_failure(call.on_trial, why, error);
   const bool again = nothing_came && code == Errc::backend && call.may_repeat && !call.repeated && call.exchange && !health_.bad();
   if (again || (stale && call.on_trial && call.may_repeat && !call.repeated && call.exchange)) {
     call.repeated = true;
@@ -289,6 +286,13 @@ void BackendClient::failed(BackendConnection& c, BackendCall& call, Errc code, c
 void BackendClient::idle_ended(BackendConnection& c) {
   std::erase(idle_, &c);
   end(c);
+}
+
+void BackendClient::note_success() {
+  if (!health_.succeeded(worker().now_us())) return;
+  note_health();
+  worker().wheel().stop(retry_timer_);
+  say("is up again", nullptr, 0);
 }
 
 void BackendClient::note_failure(bool trial, const char* why, int error) {

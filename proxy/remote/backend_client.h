@@ -59,6 +59,7 @@ class BackendClient final {
   BackendConnection* take_idle();
   void park(BackendConnection& connection);
   void end(BackendConnection& connection);    // closed, and free for the next
+  void note_success();
   void note_failure(bool trial, const char* why, int error);
   void fail_waiting(const char* why);
   void note_health();

@@ -114,7 +114,7 @@ std::size_t ResponseReader::feed_head(std::string_view bytes) {
     const std::size_t found = bytes.find('\n', at);
     const std::size_t end = found == bytes.npos ? bytes.size() : found + 1;
     if (head_.size() + (end - at) > limits_.head_bytes) {
-      refuse("the head of the backend's answer is too large");
+      refuse("the head of the backend's answer is too large", Errc::limit);
       return at;
     }
     head_.append(bytes.substr(at, end - at));
@@ -198,7 +198,7 @@ void ResponseReader::head_done() {
     rest.remove_prefix(end + 2);
     const std::size_t colon = line.find(':');
     fields_.push_back({line.substr(0, colon), trim(line.substr(colon + 1))});
-    if (fields_.size() > kMostFields) return refuse("the backend's answer has too many fields");
+    if (fields_.size() > kMostFields) return refuse("the backend's answer has too many fields", Errc::limit);
     if (!note_framing(fields_.back())) return refuse("the framing of the backend's answer is malformed");
   }
   if (lengths_ > 1 || codings_ > 1 || (lengths_ && codings_) || (codings_ && minor_ == 0))
@@ -267,7 +267,7 @@ void ResponseReader::keep_fields() {
 
 bool ResponseReader::room_for(std::uint64_t more) {
   const std::uint64_t need = received_ + more;
-  if (need > limits_.body_bytes) return refuse("the backend's answer is larger than the limit"), false;
+  if (need > limits_.body_bytes) return refuse("the backend's answer is larger than the limit", Errc::limit), false;
   if (need <= kSmallBody) return true;
   if (large_ && need <= large_.capacity()) return true;
   // Of a known length all at once; else twice as much each time.
@@ -330,7 +330,7 @@ int ResponseReader::on_chunk_header(llhttp_t* p) {
   ResponseReader& me = *self(p);
   me.small_print_ = 0;
   if (p->content_length <= me.limits_.body_bytes && me.received_ <= me.limits_.body_bytes - p->content_length) return 0;
-  me.refuse("the backend's answer is larger than the limit");
+  me.refuse("the backend's answer is larger than the limit", Errc::limit);
   return -1;
 }
 
@@ -340,7 +340,7 @@ int ResponseReader::on_small_print(llhttp_t* p, const char*, std::size_t size) {
   if (me.stage_ != Stage::chunked) return 0;
   me.small_print_ += size;
   if (me.small_print_ <= me.limits_.head_bytes) return 0;
-  me.refuse("the trailer of the backend's answer is too large");
+  me.refuse("the trailer of the backend's answer is too large", Errc::limit);
   return -1;
 }
 

@@ -41,7 +41,7 @@ class ResponseReader {
   bool keep_alive() const { return keep_alive_; }
   // Bytes of the body that are still to come; ~0: that is not known.
   std::uint64_t left() const;
-  // Of a refusal: Errc::backend or payload_budget, and a literal without a line feed.
+  // Of a refusal: Errc::backend, limit or payload_budget (ours, and not the backend's fault), and a literal without a line feed.
   Errc code() const { return code_; }
   const char* why() const { return why_; }
 
