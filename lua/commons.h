@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lua/answer_cache.h"
 #include "lua/limiter.h"
 #include "lua/shared_table.h"
 #include "lua/user_stat.h"
@@ -40,6 +41,7 @@ struct Commons {
   Registry<UserStat> stats;
   Registry<proxy::Backend> backends;             // by their whole description
   Registry<proxy::BackendStats> backend_stats;   // by their name
+  Registry<CacheShared> caches;
   const proxy::ServerStats* server = nullptr;
 };
 

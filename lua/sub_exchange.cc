@@ -73,6 +73,7 @@ void SubExchange::send(Context& parent, std::uint32_t index, proxy::Route& route
   route_ = &route;
   behind_write_ = behind_write;
   route_slot = 0;
+  passed_to = nullptr;
   runtime_.services->keep();
   route.start(*this, match_, *runtime_.services);
 }

@@ -239,7 +239,7 @@ TEST_CASE("handlers refuse options that cannot be") {
       {a + "route_weighted { children = { 'a' }, weights = { 1, 2 } } }", "t.lua:2: route_weighted: there are 1 children and 2 weights"},
       {a + "route_weighted { children = { 'a' }, weights = { 0 } } }", "t.lua:2: route_weighted: all weights are 0"},
       {a + "route_weighted { children = { 'a' }, weights = { 'x' } } }", "t.lua:2: route_weighted: a weight is a number from 0"},
-      {a + "route_match { child = 'a', otherwise = 'a' } }", "t.lua:2: route_match needs one of `header`, `query` and `f`"},
+      {a + "route_match { child = 'a', otherwise = 'a' } }", "t.lua:2: route_match needs one of `header`, `query`, `body`, `json` and `f`"},
       {a + "route_match { child = 'a', otherwise = 'a', query = 'x', token = 'y' } }", "t.lua:2: route_match: `token` goes with `header`"},
       {a + "route_static {} }", "t.lua:2: route_static needs `body` or `file`"},
       {a + "route_static { file = 'none.txt' } }", "t.lua:2: route_static: "},
