@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "proxy/listener.h"
+#include "proxy/remote/backend.h"
 #include "vm/base/json.h"
 
 namespace sluice::proxy {
@@ -347,6 +348,14 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("backend_requests", sum(&Counters::backend_requests));
+  put("backend_errors", sum(&Counters::backend_errors));
+  put("backend_timeouts", sum(&Counters::backend_timeouts));
+  put("backend_refused", sum(&Counters::backend_refused));
+  put("backend_retries", sum(&Counters::backend_retries));
+  put("backend_connects", sum(&Counters::backend_connects));
+  put("backend_in_flight", sum(&Counters::backend_in_flight));
+  put("backends_down", sum(&Counters::backends_down));
   put("tls_handshakes", sum(&Counters::tls_handshakes));
   put("tls_resumptions", sum(&Counters::tls_resumptions));
   put("tls_failures", sum(&Counters::tls_failures));
@@ -360,6 +369,7 @@ std::string Server::counters() const {
   each([&out](std::string_view name, std::uint64_t value) {
     out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
   });
+  append_backend_stats(out, reloader_.config() ? reloader_.config()->backends() : std::span<const BackendPtr>());
   return out + "}";
 }
 

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "proxy/remote/backend.h"
 #include "proxy/server.h"
 #include "vm/base/json.h"
 #include "vm/base/number_text.h"
@@ -176,6 +177,7 @@ void Server::tell_stats(const ControlAsked& asked, Asker to) {
                        s.burst_events, s.commits, s.faults);
   });
   close(out, '}');
+  append_backend_stats(out, reloader_.config()->backends());
   out += ",\"user\":{";
   for (const Counted& c : reloader_.config()->counted()) out += in_json(c.name) + ":" + counted_json(c) + ",";
   close(out, '}');
