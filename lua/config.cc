@@ -89,6 +89,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    data->modules.frozen = true;
     draft.source = nullptr;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.

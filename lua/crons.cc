@@ -228,6 +228,19 @@ void LuaCrons::report(std::string_view job, std::string_view why) {
   if (log_) log_->event(proxy::LogLevel::error, "cron_error", "lua: cron '" + std::string(job) + "': " + std::string(why), {{"cron", job}});
 }
 
+bool LuaCrons::call(int arguments) {
+  lua_State* L = vm_->main();
+  const std::uint64_t refused = vm_->refused();
+  const bool good = vm_->call(L, arguments, 0);
+  if (!good) report(running_, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
+  // A VM at its limit has not been collected since; the next job would meet the same.
+  if (vm_->refused() != refused) {
+    lua_settop(L, 0);
+    vm_->collect_all();
+  }
+  return good;
+}
+
 proxy::Crons::Ran LuaCrons::run(std::uint64_t now_ms) {
   Ran ran;
   lua_State* L = vm_->main();
@@ -241,24 +254,21 @@ proxy::Crons::Ran LuaCrons::run(std::uint64_t now_ms) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, j.spec.function);
     lua_pushnumber(L, static_cast<double>(missed));
     ++ran.runs;
-    if (!vm_->call(L, 1, 0)) {
-      ++ran.failures;
-      report(running_, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
-    }
+    if (!call(1)) ++ran.failures;
   }
   for (int i = 0; i < 4; ++i) vm_->collect_step();
   ran.reload_wanted = std::exchange(reload_wanted_, false);
   return ran;
 }
 
-bool LuaCrons::answered(const proxy::CronAnswer& a) {
+std::optional<proxy::Crons::Ran> LuaCrons::answered(const proxy::CronAnswer& a) {
   const auto at = waiting_.find(a.id);
-  if (at == waiting_.end()) return false;
+  if (at == waiting_.end()) return std::nullopt;
   const Waiting w = std::move(at->second);
   waiting_.erase(at);
   if (w.function == LUA_NOREF) {
     if (a.status >= 400) report(w.job, "its event was answered " + std::to_string(a.status) + " " + std::string(name(a.error)));
-    return true;
+    return Ran{};
   }
   lua_State* L = vm_->main();
   const StackGuard guard(L);
@@ -268,8 +278,11 @@ bool LuaCrons::answered(const proxy::CronAnswer& a) {
   lua_pushinteger(L, a.status);
   push(L, a.body);
   push(L, name(a.error));
-  if (!vm_->call(L, 3, 0)) report(w.job, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
-  return true;
+  Ran ran;
+  if (!call(3)) ++ran.failures;
+  vm_->collect_step();
+  ran.reload_wanted = std::exchange(reload_wanted_, false);
+  return ran;
 }
 
 }  // namespace sluice::lua

@@ -40,7 +40,7 @@ class LuaCrons final : public proxy::Crons {
   void stop() override;
   std::uint64_t next_ms() const override;
   Ran run(std::uint64_t now_ms) override;
-  bool answered(const proxy::CronAnswer& answer) override;
+  std::optional<Ran> answered(const proxy::CronAnswer& answer) override;
 
  private:
   friend int register_cron(lua_State* L);
@@ -51,6 +51,7 @@ class LuaCrons final : public proxy::Crons {
     std::uint64_t at_ms = kNever;
   };
   void report(std::string_view job, std::string_view why);
+  bool call(int arguments);                      // of the function beneath them; false: it failed, and that is said
   // `event.store` may name a pool: then the store of the event's key is put there. False: there is neither.
   bool choose_store(proxy::CronEvent& event) const;
 

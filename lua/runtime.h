@@ -19,6 +19,7 @@
 namespace sluice::lua {
 
 class Fgen;
+struct Credentials;
 class CacheShared;
 class Limiter;
 struct Commons;
@@ -86,6 +87,7 @@ struct Runtime {
   std::shared_ptr<const proxy::StoreSet> stores;
   std::shared_ptr<Commons> commons;              // while it is made
   std::vector<std::shared_ptr<Limiter>> limiters;
+  std::vector<std::unique_ptr<Credentials>> credentials;
   std::vector<std::pair<std::string, std::shared_ptr<CacheShared>>> caches;   // of route_cache, by name
   std::vector<std::unique_ptr<SubExchange>> subs;
   std::vector<SubExchange*> free_subs;

@@ -13,6 +13,16 @@
 
 -- Declarations
 
+-- A listener: "HOST:PORT", or { "HOST:PORT", tag = "NAME", tls = Tls }.
+---@class Tls
+---@field cert string
+---@field key string
+---@field client_ca? string
+---@field verify? "none"|"optional"|"required"
+---@field min_version? "1.2"|"1.3"
+---@field ciphers? string
+---@field names? table<string, { cert: string, key: string }>
+
 ---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
@@ -93,7 +103,7 @@ function route_static(t) end
 ---@param t { to: string, status: integer?, keep: boolean? }
 ---@return Handler
 function route_redirect(t) end
----@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string? }
+---@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string?, tls_names: string[]? }
 ---@return Handler
 function route_auth(t) end
 ---@param t { child: Child, origins: string[], methods: Method[]?, headers: string[]?, expose: string[]?, max_age: number?, credentials: boolean? }
@@ -178,6 +188,8 @@ function Rctx:cancelled() end
 function Rctx:cfd() end
 ---@return string?
 function Rctx:client_ip() end
+---@return string? cn of the client's certificate, verified
+function Rctx:tls_peer_cn() end
 ---@param h Handle
 ---@param key string
 function Rctx:get(h, key) end
@@ -271,11 +283,11 @@ function Request:client_ip() end
 ---@return string
 function Request:http_version() end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil of the query; nil: takes it away
 ---@return Request
 function Request:set(name, value) end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil
 ---@return Request
 function Request:set_query(name, value) end
 ---@param method Method
@@ -285,7 +297,7 @@ function Request:set_method(method) end
 ---@return Request
 function Request:set_path(path) end
 ---@param name string
----@param value string|number
+---@param value string|number|nil nil: takes it away
 ---@return Request
 function Request:set_header(name, value) end
 ---@param text string
@@ -329,7 +341,7 @@ function Response:backend() end
 ---@return Response
 function Response:set_status(status) end
 ---@param name string
----@param value string|number
+---@param value string|number|boolean|(string|number|boolean)[]|nil in place of those of that name; nil: takes them away
 ---@return Response
 function Response:set_header(name, value) end
 ---@param text string

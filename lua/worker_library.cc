@@ -4,6 +4,7 @@
 #include "lua/box.h"
 #include "lua/context.h"
 #include "lua/library.h"
+#include "lua/credentials.h"
 #include "lua/inspector.h"
 #include "lua/limiter_api.h"
 #include "lua/log_api.h"
@@ -173,7 +174,8 @@ void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const pro
   runtime.stores = std::move(stores);
   static constexpr luaL_Reg kFgen[] = {{"new_handle", new_handle}, {"ready", ready}, {nullptr, nullptr}};
   static constexpr luaL_Reg kNone[] = {{nullptr, nullptr}};
-  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {"ratelim", limit_route}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {"ratelim", limit_route},
+                                                 {"credentials", credentials}, {nullptr, nullptr}};
   static constexpr luaL_Reg kPublic[] = {{"funcgen_new", funcgen_new}, {"register_cron", done_elsewhere}, {"add_stat", done_elsewhere}, {"ratelim_tbf", ratelim},
                                          {"ratelim_global_tbf", ratelim_global}, {nullptr, nullptr}};
   make_class(L, Kind::fgen, "sluice.funcgen", kFgen);

@@ -40,9 +40,9 @@ std::string control_path(const std::optional<std::string>& setting, const std::s
   return (dot == config.npos || dot <= name ? config : config.substr(0, dot)) + ".sock";
 }
 
-Result<Asked, std::string> Asked::read(std::string_view line) {
-  using Read = Result<Asked, std::string>;
-  Asked asked;
+Result<ControlAsked, std::string> ControlAsked::read(std::string_view line) {
+  using Read = Result<ControlAsked, std::string>;
+  ControlAsked asked;
   const std::size_t first = line.find_first_not_of(" \t\r");
   const bool is_object = first != line.npos && line[first] == '{' && json_each(line, [&asked](std::string_view name, std::string_view raw) {
     if (name == "do" && json_is_text(raw)) asked.command_ = json_unquote(raw);
@@ -53,21 +53,21 @@ Result<Asked, std::string> Asked::read(std::string_view line) {
   return asked;
 }
 
-std::string_view Asked::raw(std::string_view name) const {
+std::string_view ControlAsked::raw(std::string_view name) const {
   for (const auto& [its_name, value] : arguments_)
     if (its_name == name) return value;
   return {};
 }
 
-std::optional<std::string> Asked::text(std::string_view name) const {
+std::optional<std::string> ControlAsked::text(std::string_view name) const {
   const std::string_view value = raw(name);
   if (!json_is_text(value)) return std::nullopt;
   return json_unquote(value);
 }
 
-std::optional<double> Asked::number(std::string_view name) const { return read_number(raw(name)); }
+std::optional<double> ControlAsked::number(std::string_view name) const { return read_number(raw(name)); }
 
-std::optional<std::vector<std::string>> Asked::texts(std::string_view name) const {
+std::optional<std::vector<std::string>> ControlAsked::texts(std::string_view name) const {
   const std::string_view value = raw(name);
   if (value.empty() || value.front() != '[') return std::nullopt;
   std::vector<std::string> all;
@@ -207,7 +207,10 @@ void ControlSocket::read(Client& c) {
 
 void ControlSocket::go_on(Client& c) {
   c.working = true;
-  while (!c.answering && !c.closing && c.unsent() < kAnswersBytes) {
+  while (!c.answering && !c.closing) {
+    // What has no room waits for the socket's: then this is called again.
+    if (c.unsent() >= kAnswersBytes) flush(c);
+    if (c.unsent() >= kAnswersBytes) break;
     const std::size_t end = c.in.find('\n');
     if (end == c.in.npos) {
       if (c.in.size() >= kLineBytes) {
@@ -228,7 +231,7 @@ void ControlSocket::go_on(Client& c) {
 }
 
 void ControlSocket::run(Client& c, std::string_view line) {
-  const Result<Asked, std::string> asked = Asked::read(line);
+  const Result<ControlAsked, std::string> asked = ControlAsked::read(line);
   if (!asked) {
     c.out.append(refusal(asked.error()));
     return;

@@ -36,10 +36,10 @@ namespace sluice::proxy {
 std::string control_path(const std::optional<std::string>& setting, const std::string& config);
 
 // One command as it was asked.
-class Asked {
+class ControlAsked {
  public:
   // Errors: a sentence.
-  static Result<Asked, std::string> read(std::string_view line);
+  static Result<ControlAsked, std::string> read(std::string_view line);
 
   const std::string& command() const { return command_; }
   // Absent: not given, or of another type.
@@ -70,7 +70,7 @@ class ControlSocket {
     std::string name;
     std::vector<std::string> takes;             // the arguments that it knows
     // Answers by answer() or refuse(), once, now or later.
-    std::function<void(const Asked&, Asker)> run;
+    std::function<void(const ControlAsked&, Asker)> run;
   };
 
   // `streams` may be null: then nothing can be watched. It outlives this.

@@ -231,7 +231,7 @@ void Server::hear(News news) {
     case News::Kind::drained: ++drained_; return;
     case News::Kind::answered:
       --cron_events_;
-      if (crons_) crons_->answered(news.cron);
+      if (crons_) note(crons_->answered(news.cron).value_or(Crons::Ran{}));
       return;
     case News::Kind::retired:
     case News::Kind::ended: return;
@@ -289,7 +289,10 @@ std::uint32_t Server::send(CronEvent event) {
 
 void Server::run_crons() {
   if (!crons_ || end_wanted_) return;
-  const Crons::Ran ran = crons_->run(now_ms());
+  note(crons_->run(now_ms()));
+}
+
+void Server::note(const Crons::Ran& ran) {
   cron_runs_.add(ran.runs);
   cron_failures_.add(ran.failures);
   if (ran.reload_wanted) reload_wanted_ = true;

@@ -70,11 +70,12 @@ class Server final : private ServerStats {
   void listen_for_control();
   void add_commands();
   void answer_reloads(std::string_view error);
-  void tell_stats(const Asked& asked, Asker to);
+  void tell_stats(const ControlAsked& asked, Asker to);
   void tell_generations(Asker to);
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
+  void note(const Crons::Ran& ran);
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;

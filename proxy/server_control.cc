@@ -134,14 +134,14 @@ void Server::run_timers() {
 // -------------------------------------------------------------------------------------------------------- commands
 
 void Server::add_commands() {
-  control_.add({"reload", {}, [this](const Asked&, Asker to) {
+  control_.add({"reload", {}, [this](const ControlAsked&, Asker to) {
                   if (end_wanted_) return control_.refuse(to, "the server is ending");
                   reload_askers_.push_back(to);
                   reload_wanted_ = true;
                 }});
-  control_.add({"stats", {"workers"}, [this](const Asked& asked, Asker to) { tell_stats(asked, to); }});
-  control_.add({"generations", {}, [this](const Asked&, Asker to) { tell_generations(to); }});
-  control_.add({"watch", {"streams"}, [this](const Asked& asked, Asker to) {
+  control_.add({"stats", {"workers"}, [this](const ControlAsked& asked, Asker to) { tell_stats(asked, to); }});
+  control_.add({"generations", {}, [this](const ControlAsked&, Asker to) { tell_generations(to); }});
+  control_.add({"watch", {"streams"}, [this](const ControlAsked& asked, Asker to) {
                   const auto names = asked.texts("streams");
                   std::vector<Stream> streams;
                   for (const std::string& name : names.value_or(std::vector<std::string>())) {
@@ -166,7 +166,7 @@ void Server::answer_reloads(std::string_view error) {
   }
 }
 
-void Server::tell_stats(const Asked& asked, Asker to) {
+void Server::tell_stats(const ControlAsked& asked, Asker to) {
   std::string out = "\"server\":{";
   each([&out](std::string_view name, std::uint64_t value) { out += fmt::format("\"{}\":{},", name, value); });
   close(out, '}');

@@ -1,3 +1,4 @@
+// JSON in, lines for a person out.
 #include <algorithm>
 #include <cstddef>
 

@@ -72,6 +72,7 @@ handler("route_static", { body = "string", file = "string", status = "number", t
     headers[#headers + 1] = k
     headers[#headers + 1] = tostring(args.headers[k])
   end
+  if typed and args.type then fail(h.at, "type", "route_static: `type` and a header Content-Type say the same; give one") end
   if not typed then
     headers[#headers + 1] = "Content-Type"
     headers[#headers + 1] = args.type or "text/plain; charset=utf-8"
@@ -93,14 +94,18 @@ handler("route_redirect", { to = "string!", status = "number", keep = "boolean" 
     fail(h.at, "status", "route_redirect: `status` is 301, 302, 303, 307 or 308")
   end
   if to:find("[%c ]") or to == "" then fail(h.at, "to", "route_redirect: `to` is an address without spaces") end
-  local base = keep and to:gsub("/$", "") or to
+  if keep and to:find("[?#]") then fail(h.at, "to", "route_redirect: with `keep` the path comes behind `to`, which cannot have a query") end
+  local base = keep and to:gsub("/+$", "") or to
   local function escape(c) return ("%%%02X"):format(c:byte()) end
   local fgen = sluice.funcgen_new()
   fgen:ready { n = label, f = function()
     return function(r)
       if not keep then return status, "", { Location = to } end
       local query = r:target():match("%?(.*)$")
-      return status, "", { Location = base .. r:path():gsub("[^%w%-%._~/!$&'()*+,;=:@]", escape) .. (query and "?" .. query or "") }
+      local path = r:path():gsub("[^%w%-%._~/!$&'()*+,;=:@]", escape)
+      -- "//evil.example" would be another host.
+      if base == "" then path = path:gsub("^/+", "/") end
+      return status, "", { Location = base .. path .. (query and "?" .. query or "") }
     end
   end }
   return fgen

@@ -117,18 +117,18 @@ handler("route_auth", { child = "child!", tokens = "list", users = "table", real
   if not args.tokens and not args.users and not args.tls_names then fail(h.at, nil, "route_auth needs `tokens`, `users` or `tls_names`") end
   local realm = args.realm or "sluice"
   if realm:find('[%c"\\]') then fail(h.at, "realm", "route_auth: `realm` has no quotes and control bytes") end
-  local good, ways = { bearer = {}, basic = {} }, {}
+  local bearer, basic, ways = {}, {}, {}
   for _, token in ipairs(args.tokens or {}) do
     if type(token) ~= "string" or #token < 8 or token:find("[%s%c]") then
       fail(h.at, "tokens", "route_auth: a token is a text of at least 8 bytes without spaces")
     end
-    good.bearer[token] = true
+    bearer[#bearer + 1] = token
   end
   for name, password in pairs(args.users or {}) do
     if type(name) ~= "string" or name:find(":", 1, true) or type(password) ~= "string" or password == "" then
       fail(h.at, "users", "route_auth: `users` is a table of names, without `:`, with passwords")
     end
-    good.basic[encode_base64(name .. ":" .. password)] = true
+    basic[#basic + 1] = encode_base64(name .. ":" .. password)
   end
   local named = {}
   for _, name in ipairs(args.tls_names or {}) do
@@ -138,14 +138,13 @@ handler("route_auth", { child = "child!", tokens = "list", users = "table", real
   if args.tls_names and not next(named) then fail(h.at, "tls_names", "route_auth: `tls_names` without a name lets nobody in") end
   if args.tokens then ways[#ways + 1] = 'Bearer realm="' .. realm .. '"' end
   if args.users then ways[#ways + 1] = 'Basic realm="' .. realm .. '", charset="UTF-8"' end
+  -- Lua would find the string that is shown by comparing it with those it has, the secrets among them.
+  local known = core.credentials(bearer, basic)
   local fgen, child = child_of(h, label)
   fgen:ready { n = label, f = function(rctx)
     return function(r)
       local name = args.tls_names and rctx:tls_peer_cn()
-      if name and named[name] then return rctx:enqueue_and_wait(r, child) end
-      local scheme, shown = (r:header("authorization") or ""):match("^(%a+) +([^%s]+)$")
-      local of_scheme = scheme and good[scheme:lower()]
-      if of_scheme and of_scheme[shown] then return rctx:enqueue_and_wait(r, child) end
+      if name and named[name] or known(r) then return rctx:enqueue_and_wait(r, child) end
       -- Nothing that the client could send would help, and 401 has to say what would.
       if #ways == 0 then return 403, "not with this certificate\n", { ["X-Pure-Error"] = "denied" } end
       return 401, "who are you?\n", { ["WWW-Authenticate"] = ways, ["X-Pure-Error"] = "unauthorized" }
@@ -161,8 +160,12 @@ handler("route_cors",
     local args = h.args
     local any, known = false, {}
     for _, origin in ipairs(args.origins) do
-      if type(origin) ~= "string" or origin:find("[%s%c]") then fail(h.at, "origins", "route_cors: an origin is such as \"https://example.com\", or \"*\"") end
-      if origin == "*" then any = true else known[origin] = true end
+      -- As a browser sends it: without a path, the host in lower case. Anything else would never match.
+      local scheme, host = (type(origin) == "string" and origin or ""):match("^(%a[%w+.-]*)://([^/?#%s%c]+)$")
+      if origin == "*" then any = true
+      elseif origin == "null" then known[origin] = true
+      elseif scheme then known[scheme:lower() .. "://" .. host:lower()] = true
+      else fail(h.at, "origins", "route_cors: an origin is such as \"https://example.com\", \"null\" or \"*\"") end
     end
     if any and args.credentials then fail(h.at, "credentials", "route_cors: `credentials` goes not with the origin \"*\"") end
     local function words(list)
@@ -173,6 +176,7 @@ handler("route_cors",
     end
     local methods, headers, expose = words(args.methods or { "GET", "HEAD", "POST", "PUT", "DELETE" }), words(args.headers), words(args.expose)
     local max_age = args.max_age and ("%d"):format(args.max_age)
+    if args.max_age and (args.max_age % 1 ~= 0 or args.max_age > 2 ^ 31 - 1) then fail(h.at, "max_age", "route_cors: `max_age` is a whole number of seconds") end
     local fgen, child = child_of(h, label)
     fgen:ready { n = label, f = function(rctx)
       return function(r)

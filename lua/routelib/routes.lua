@@ -1,7 +1,7 @@
 -- routes{}, and what stands in it beside handlers of C++ and of others: Lua in place, and maps of methods.
 local lib, core = ...
 local sluice = sluice
-local pairs, ipairs, type, tostring, next = pairs, ipairs, type, tostring, next
+local ipairs, type, tostring, next = ipairs, type, tostring, next
 local getmetatable, pcall = getmetatable, pcall
 local declared, declaration, handler, handlers = lib.declared, lib.declaration, lib.handler, lib.handlers
 local resolve = lib.resolve
@@ -29,6 +29,7 @@ end)
 -- By method: cmdmap { GET = ..., all = ... }.
 handlers.cmdmap = function(h, label)
   local map = {}
+  -- In one order: what is made in it, such as a limiter of the process, has the same number in every worker.
   for _, m in ipairs(sorted_keys(h.args)) do
     local child = h.args[m]
     local to = resolve(child, h.at, label)
@@ -70,8 +71,9 @@ declaration("routes", function(t, at)
     end
   end
   if t.map == nil and t.cmap == nil and t.default == nil then fail(at, nil, "routes{} needs map, cmap or default") end
+  local function plain(host) return host and (host:lower():gsub("^%*%.", "."):gsub("(.)%.$", "%1")) end
   for _, other in ipairs(declared.routes) do
-    if other.tag == t.tag and other.host == t.host then
+    if other.tag == t.tag and plain(other.host) == plain(t.host) then
       local place = (t.tag and " for tag `" .. t.tag .. "`" or "") .. (t.host and " for host `" .. t.host .. "`" or "")
       fail(at, nil, "routes{} is given twice" .. place)
     end
@@ -100,13 +102,9 @@ local function build_router(own, at, what)
   local function said(why) return (tostring(why):gsub("^[^:]*:%d+: ", ""):gsub("^sluice%.router_new", what)) end
   local good, router = pcall(sluice.router_new, spec)
   if good then return router end
-  -- Which of the paths it is: the first that cannot be added to those before it.
-  local all = spec.map
-  spec.map = {}
-  for _, path in ipairs(sorted_keys(all)) do
-    spec.map[path] = all[path]
-    local fits, why = pcall(sluice.router_new, spec)
-    if not fits then fail(at, path, said(why)) end
+  -- Which of the paths it is: the first that the sentence quotes.
+  for quoted in tostring(router):gmatch("`([^`]*)`") do
+    if spec.map[quoted] ~= nil then fail(at, quoted, said(router)) end
   end
   fail(at, nil, said(router))
 end

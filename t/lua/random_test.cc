@@ -44,7 +44,7 @@ end
 constexpr std::string_view kCalls = R"lua(
 local names = {
   rctx = { "enqueue", "enqueue_and_wait", "wait_cond", "wait_handle", "sleep", "res_good", "res_ok", "res_any", "result", "best_result",
-    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "get", "put",
+    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "tls_peer_cn", "get", "put",
     "delete", "view", "post", "get_and_wait", "put_and_wait", "delete_and_wait", "view_and_wait", "post_and_wait" },
   request = { "method", "path", "full_path", "target", "param", "query", "header", "headers", "body", "key", "tag", "client_ip", "http_version",
     "set", "set_query", "set_method", "set_path", "set_header", "set_body", "set_key", "ltrimpath" },
@@ -59,6 +59,7 @@ local names = {
   fgen = { "new_handle", "ready" },
   shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
   string = { "find", "match", "gmatch", "gsub" },
+  coroutine = { "resume", "wrap", "yield", "create", "status" },
 }
 )lua";
 
@@ -98,6 +99,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           if f then try(f) try(f, draw(2) == 1 and r or { t = "header", name = "x" }) end
           try(draw(2) == 1 and look or change, draw(2) == 1 and r or made[draw(2)])
           try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
+          try(coroutine[pick(names.coroutine)], draw(2) == 1 and coroutine.create(function(f) return f(coroutine.yield(1)) end) or coroutine.running())
           try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end

@@ -27,7 +27,7 @@ struct World {
     auto socket = UnixSocket::open(place.path + "/s", UnixSocket::Kind::stream);
     REQUIRE(socket);
     control.listen(*std::move(socket));
-    control.add({"echo", {"text", "list", "n", "on"}, [this](const Asked& asked, Asker to) {
+    control.add({"echo", {"text", "list", "n", "on"}, [this](const ControlAsked& asked, Asker to) {
                    std::string out = "\"text\":";
                    append_json_text(out, asked.text("text").value_or("none"));
                    if (const auto n = asked.number("n")) out += ",\"n\":" + std::to_string(static_cast<int>(*n));
@@ -35,8 +35,8 @@ struct World {
                    if (const auto list = asked.texts("list")) out += ",\"list\":" + std::to_string(list->size());
                    control.answer(to, out);
                  }});
-    control.add({"later", {}, [this](const Asked&, Asker to) { waiting.push_back(to); }});
-    control.add({"watch", {}, [this](const Asked&, Asker to) {
+    control.add({"later", {}, [this](const ControlAsked&, Asker to) { waiting.push_back(to); }});
+    control.add({"watch", {}, [this](const ControlAsked&, Asker to) {
                    control.watch(to, {Stream::user});
                    control.answer(to);
                  }});
@@ -183,7 +183,7 @@ TEST_CASE("a client that asks and never reads is not served for ever") {
   World w;
   Client c(w);
   int answered = 0;
-  w.control.add({"big", {}, [&](const Asked&, Asker to) {
+  w.control.add({"big", {}, [&](const ControlAsked&, Asker to) {
                    ++answered;
                    w.control.answer(to, "\"text\":\"" + std::string(50'000, 'x') + "\"");
                  }});
