@@ -144,6 +144,9 @@ class ConnectionExchange final : public Exchange {
   LiveGeneration* live = nullptr;
   Route* route = nullptr;
   ConnectionExchange* next = nullptr;
+  ConnectionExchange* older = nullptr;   // in its generation's list
+  ConnectionExchange* newer = nullptr;
+  std::uint64_t begun_us = 0;
   std::uint64_t arrived_us = 0;
   bool whole = false;
   bool blocked = false;
@@ -161,8 +164,10 @@ class ConnectionExchange final : public Exchange {
 
  private:
   void charge();
+  void keep_origin();
   WorkerLoop& worker_;
   std::uint64_t charged_bytes_ = 0;   // of the budget, for the answer
+  std::array<char, 46 + 64> origin_;  // the client's address and the listener's tag, once the connection has gone
 };
 
 }  // namespace sluice::proxy

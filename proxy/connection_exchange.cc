@@ -1,4 +1,6 @@
 // The exchange's own half of the contract in proxy/route.h: what a route may call, and when the object goes back.
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "proxy/connection.h"
@@ -62,7 +64,7 @@ void ConnectionExchange::hold_writes(bool held) {
 }
 
 void ConnectionExchange::release_generation() {
-  if (live) worker_.let_go(*live);
+  if (live) live->end(*this);
   live = nullptr;
 }
 
@@ -71,6 +73,19 @@ void ConnectionExchange::leave_connection() {
   connection = nullptr;
   next = nullptr;
   if (!started || returned) worker_.give_back(*this);
+  else keep_origin();
+}
+
+// The route goes on, and may ask: the connection's own bytes are another's soon.
+void ConnectionExchange::keep_origin() {
+  Request& r = slot.request;
+  char* at = origin_.data();
+  for (std::string_view* text : {&r.client_ip, &r.tag}) {
+    const std::size_t size = std::min<std::size_t>(text->size(), static_cast<std::size_t>(origin_.data() + origin_.size() - at));
+    if (size != 0) std::memcpy(at, text->data(), size);
+    *text = {at, size};
+    at += size;
+  }
 }
 
 void ConnectionExchange::reset() {

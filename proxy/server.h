@@ -8,7 +8,10 @@
 
 #include "proxy/config.h"
 #include "proxy/counters.h"
+#include "proxy/crew.h"
 #include "proxy/engine.h"
+#include "proxy/generations.h"
+#include "proxy/listen_set.h"
 #include "proxy/log.h"
 #include "proxy/options.h"
 #include "proxy/reload.h"
@@ -50,9 +53,17 @@ class Server final : private ServerStats {
   // owners and the stores. The line of counters, as JSON.
   std::string serve();
 
+  // What is alive of each config, and what holds it; heard before serve() returns, once every worker has answered.
+  void report_generations(Generations::Hear hear) { crew_->report(std::move(hear)); }
+  const ListenSet& listeners() const { return listen_set_; }
+
  private:
-  bool switching() const;                  // a worker has not taken the newest generation over yet
+  struct Next;                             // what the first phase of a reload, or of the start, has made
+  Result<Next, std::string> prepare();
+  std::vector<std::string> switch_to(Next next);   // lines for the log
+  Crew::ListeningOf listening() const;
   void wait_for_news();                    // and for signals
+  void wait_for_workers();                 // for their news alone
   void hear_signals();
   void hear(News news);
   void reload();
@@ -60,6 +71,8 @@ class Server final : private ServerStats {
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
+  void look_at_listeners();
+  void look_at_generations();              // says what holds an old one for long
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
@@ -69,9 +82,9 @@ class Server final : private ServerStats {
   const std::string version_;
   std::unique_ptr<ProcessLimits> limits_;
   Inbox<News> news_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::uint64_t> taken_over_;  // per worker: the generation that new requests use
-  std::size_t drained_ = 0;                // workers
+  std::unique_ptr<Crew> crew_;
+  ListenSet listen_set_;
+  std::uint64_t held_said_ms_ = 0;         // when it was last said what holds an old generation
   std::shared_ptr<const Config> cron_config_;
   Crons* crons_ = nullptr;                 // cron_config_'s
   std::uint32_t cron_ids_ = 0, cron_events_ = 0;   // the last number given; events under way
