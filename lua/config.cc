@@ -58,6 +58,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     draft.commons = commons_.get();
     draft.home.server = commons_->server;
     draft.home.log = log_;
+    draft.source = &data->source;
     draft.folder = slash == path.npos ? "" : path.substr(0, slash + 1);
     auto vm = Vm::make(limits_.memory_bytes, false, watchdog_);
     if (!vm) return path + ": " + vm.error();
@@ -83,6 +84,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    draft.source = nullptr;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.
     data->stores = draft.stores;

@@ -36,9 +36,20 @@ std::string readable(const ConfigData& config, std::string_view raised) {
 
 Result<void, std::string> run_file(Vm& vm, const ConfigData& config) {
   lua_State* L = vm.main();
-  if (luaL_loadbufferx(L, kRoutelib.data(), kRoutelib.size(), "=routelib", "t") != LUA_OK) return take_error(vm, config);
-  push_core(L);
-  if (!vm.plain_call(L, 1, 1)) return take_error(vm, config);
+  lua_newtable(L);
+  const int library = lua_gettop(L);
+  for (const LibraryPart& part : kRoutelib) {
+    bool good = luaL_loadbufferx(L, part.text.data(), part.text.size(), part.name, "t") == LUA_OK;
+    if (good) {
+      lua_pushvalue(L, library);
+      push_core(L);
+      good = vm.plain_call(L, 2, 0);
+    }
+    if (good) continue;
+    std::string why = take_error(vm, config);
+    lua_pop(L, 1);
+    return why;
+  }
   const std::string& text = config.source.text;
   if (luaL_loadbufferx(L, text.data(), text.size(), ("@" + config.source.file).c_str(), "t") != LUA_OK ||
       !vm.plain_call(L, 0, 0)) {

@@ -6,6 +6,7 @@
 #include "lua/library.h"
 #include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
+#include "lua/tls_reader.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
@@ -37,16 +38,17 @@ void note_listen_place(lua_State* L, Draft& d) {
   }
   lua_Debug caller;
   std::string place;
-  if (lua_type(L, 2) == LUA_TSTRING) place = std::string(text_at(L, 2)) + ":" + std::to_string(lua_tointeger(L, 3));
+  if (lua_type(L, 3) == LUA_TSTRING) place = std::string(text_at(L, 3)) + ":" + std::to_string(lua_tointeger(L, 4));
   else if (lua_getstack(L, 1, &caller) != 0 && lua_getinfo(L, "Sl", &caller) != 0) place = caller.short_src + (":" + std::to_string(caller.currentline));
   if (says && !place.empty()) d.settings.listen_place = d.folder + place;
 }
 
-// core.settings(t [, file, line]): nothing, or the name of a setting and what is wrong with it.
+// core.settings(t [, line [, file, line of `listen`]]): nothing, or the name of a setting and what is wrong with it. `line`:
+// where the file says it.
 int settings(lua_State* L) {
   Draft& d = draft(L, "settings");
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 3);
+  lua_settop(L, 4);
   note_listen_place(L, d);
   {
     if (const std::optional<SettingProblem> problem = read_settings(L, 1, d.settings)) {
@@ -54,6 +56,8 @@ int settings(lua_State* L) {
       push(L, problem->sentence);
       return 2;
     }
+    const int line = lua_isnumber(L, 2) ? static_cast<int>(lua_tointeger(L, 2)) : 1;
+    place_tls(d.settings, d.folder, d.source->file, d.source->text, line);
   }
   return 0;
 }

@@ -35,7 +35,7 @@ struct QueueSlot {
   Class cls = Class::none;
   bool counted = false;                // a wait_cond has taken it into account
   bool answered = false;               // queued, but refused before it was sent: `result` says how
-  bool writes = false;
+  bool writes = false;                 // a write to `store`, or a route with a write of its own in flight
   const proxy::Store* store = nullptr; // of the event in flight
   proxy::EventPtr event;               // while queued
   SubExchange* sub = nullptr;          // of a route, queued or in flight
@@ -80,7 +80,7 @@ class Context final : private proxy::Waiter {
 
   // Of a child route: its answer.
   void sub_answered(std::uint32_t index, proxy::Response& response);
-  void sub_holds_writes(bool held);
+  void sub_holds_writes(std::uint32_t index, bool held);
   bool reads_elsewhere(const proxy::Store* store) const;   // must a read of it queue behind a write?
 
   Fgen& fgen() { return fgen_; }

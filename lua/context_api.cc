@@ -1,4 +1,6 @@
 // The methods of rctx: what a route asks, waits for and looks at.
+#include <array>
+#include <bitset>
 #include <cmath>
 
 #include "lua/context_args.h"
@@ -12,15 +14,19 @@ int enqueue(lua_State* L) {
   const RequestObject& r = live_request_at(L, 2);
   if (lua_istable(L, 3)) {
     const int n = static_cast<int>(lua_objlen(L, 3));
+    if (n > kHandlesPerFgen) return luaL_error(L, "rctx:enqueue: a list of %d handles; a route has at most %d", n, kHandlesPerFgen);
     // All are looked at before any is queued.
-    for (int pass = 0; pass < 2; ++pass)
-      for (int i = 1; i <= n; ++i) {
-        lua_rawgeti(L, 3, i);
-        const std::uint32_t index = handle_at(L, c, -1, "enqueue");
-        lua_pop(L, 1);
-        check_enqueue(L, c, index, "enqueue");
-        if (pass == 1) c.enqueue(L, r, index);
-      }
+    std::array<std::uint32_t, kHandlesPerFgen> list;
+    std::bitset<kHandlesPerFgen> named;
+    for (int i = 0; i < n; ++i) {
+      lua_rawgeti(L, 3, i + 1);
+      const std::uint32_t index = list[static_cast<std::size_t>(i)] = handle_at(L, c, -1, "enqueue");
+      lua_pop(L, 1);
+      check_enqueue(L, c, index, "enqueue");
+      if (named.test(index)) return luaL_error(L, "rctx:enqueue: the list names handle %d ('%s') twice", static_cast<int>(index), c.target(index).name.c_str());
+      named.set(index);
+    }
+    for (int i = 0; i < n; ++i) c.enqueue(L, r, list[static_cast<std::size_t>(i)]);
     return 0;
   }
   const std::uint32_t index = handle_at(L, c, 3, "enqueue");
@@ -211,6 +217,14 @@ int client_ip(lua_State* L) {
   return 1;
 }
 
+// Of a certificate that the client showed and that was verified; else nil.
+int tls_peer_cn(lua_State* L) {
+  Context& c = running_context(L, "tls_peer_cn");
+  if (c.request().alive && !c.request().live->tls_peer_cn.empty()) push(L, c.request().live->tls_peer_cn);
+  else lua_pushnil(L);
+  return 1;
+}
+
 }  // namespace
 
 void register_shorthands(lua_State* L);
@@ -221,7 +235,7 @@ void register_context(lua_State* L) {
       {"sleep", sleep}, {"res_good", res_good}, {"res_ok", res_ok}, {"res_any", res_any}, {"result", result},
       {"best_result", best_result}, {"worst_result", worst_result}, {"handle_set_cb", handle_set_cb},
       {"request_new", request_new}, {"response_new", response_new}, {"event", event}, {"deadline", deadline},
-      {"cancelled", cancelled}, {"cfd", cfd}, {"client_ip", client_ip}, {nullptr, nullptr}};
+      {"cancelled", cancelled}, {"cfd", cfd}, {"client_ip", client_ip}, {"tls_peer_cn", tls_peer_cn}, {nullptr, nullptr}};
   make_class(L, Kind::rctx, "sluice.rctx", kMethods);
   register_shorthands(L);
 }

@@ -14,6 +14,8 @@
 
 namespace sluice::lua {
 
+struct SourceText;
+
 // What the config VM collects. Thread: control.
 struct Draft {
   proxy::Settings settings;
@@ -21,6 +23,7 @@ struct Draft {
   std::vector<PoolSpec> pools;
   std::string folder;                            // of the file, with its slash, or empty
   bool closed = false;                           // the file has been read: nothing more is declared
+  const SourceText* source = nullptr;            // the file itself, while it is read
   Commons* commons = nullptr;
   Home home;                                     // of the config VM
   std::vector<SharedSpec> shared;

@@ -150,7 +150,10 @@ void Context::hold_writes(bool held) {
   if (exchange_ && writes_held_ == (held ? 1u : 0u)) exchange_->hold_writes(held);
 }
 
-void Context::sub_holds_writes(bool held) { hold_writes(held); }
+void Context::sub_holds_writes(std::uint32_t index, bool held) {
+  queue_[index].writes = held;
+  hold_writes(held);
+}
 
 void Context::answered(std::uint32_t tag, proxy::EventPtr event) {
   QueueSlot& q = queue_[tag];
@@ -167,6 +170,8 @@ void Context::sub_answered(std::uint32_t index, proxy::Response& response) {
   SLUICE_ASSERT(q.state == QueueSlot::State::in_flight);
   q.sub = nullptr;
   --in_flight_;
+  // It answered before its writes were in: as a client does not wait for them then, neither does who asked.
+  if (std::exchange(q.writes, false)) hold_writes(false);
   swap(q.result->response, response);
   complete(index);
   resume_if_due();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <variant>
 
+#include "lua/tls_reader.h"
 #include "lua/value.h"
 #include "proxy/log.h"
 #include "proxy/module_call.h"
@@ -104,8 +105,8 @@ std::optional<std::string> read_address(std::string_view text, std::string& to_h
   return std::nullopt;
 }
 
-// One listener: an address, or { address, tag = "NAME" }, or { address =, tag = }.
-std::optional<std::string> read_listener(lua_State* L, Settings::Listener& out) {
+// One listener: an address, or { address, tag = "NAME", tls = {...} }, or { address =, tag =, tls = }.
+std::optional<std::string> read_listener(lua_State* L, Settings::Listener& out, std::string& at_name) {
   if (lua_type(L, -1) == LUA_TSTRING) return read_address(text_at(L, -1), out.host, out.port);
   if (!lua_istable(L, -1)) return std::string("a listener is \"HOST:PORT\" or { \"HOST:PORT\", tag = \"NAME\" }, got a ") + luaL_typename(L, -1);
   bool addressed = false;
@@ -113,7 +114,11 @@ std::optional<std::string> read_listener(lua_State* L, Settings::Listener& out) 
   for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1)) {
     const bool first = lua_type(L, -2) == LUA_TNUMBER && lua_tonumber(L, -2) == 1;
     const std::string_view field = first ? "address" : lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
-    if (field != "address" && field != "tag") return "a listener has `address` and `tag`, not `" + std::string(field) + "`";
+    if (field == "tls") {
+      if (auto why = read_tls(L, out.tls.emplace(), at_name)) return why;
+      continue;
+    }
+    if (field != "address" && field != "tag") return "a listener has `address`, `tag` and `tls`, not `" + std::string(field) + "`";
     if (lua_type(L, -1) != LUA_TSTRING) return "`" + std::string(field) + "` of a listener is a string, got a " + luaL_typename(L, -1);
     if (field == "tag") {
       out.tag = text_at(L, -1);
@@ -128,30 +133,37 @@ std::optional<std::string> read_listener(lua_State* L, Settings::Listener& out) 
 }
 
 // An address, or a list of listeners.
-std::optional<std::string> read_listen(lua_State* L, Settings& out) {
+std::optional<std::string> read_listen(lua_State* L, Settings& out, std::string& at_name) {
   std::vector<Settings::Listener> all;
   const int at = lua_gettop(L);
   if (lua_type(L, at) == LUA_TSTRING) {
-    if (auto why = read_listener(L, all.emplace_back())) return why;
+    if (auto why = read_listener(L, all.emplace_back(), at_name)) return why;
   } else if (lua_istable(L, at)) {
     const int n = static_cast<int>(lua_objlen(L, at));
     for (int i = 1; i <= n; ++i) {
       lua_rawgeti(L, at, i);
-      if (auto why = read_listener(L, all.emplace_back())) return why;
+      if (auto why = read_listener(L, all.emplace_back(), at_name)) return why;
       lua_pop(L, 1);
     }
     if (all.empty()) return std::string("`listen` is a list without listeners");
+    // Else a `tls` that stands one level too high would be dropped, and what was to be secret served in the clear.
+    for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1))
+      if (lua_type(L, -2) != LUA_TNUMBER)
+        return "`listen` is a list of listeners: `" + (lua_type(L, -2) == LUA_TSTRING ? std::string(text_at(L, -2)) : "?") +
+               "` belongs into one of them, { { \"HOST:PORT\", tag =, tls = } }";
   } else {
     return std::string("`listen` is \"HOST:PORT\" or a list of listeners, got a ") + luaL_typename(L, at);
   }
   out.host = all[0].host;
   out.port = all[0].port;
   out.tag = all[0].tag;
+  out.tls = all[0].tls;
   out.more_listeners.assign(all.begin() + 1, all.end());
   return std::nullopt;
 }
 
-std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& out) {
+// `at_name`: the name that stands where the mistake is.
+std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& out, std::string& at_name) {
   const std::string name(s.name);
   switch (s.unit) {
     case Unit::count:
@@ -161,7 +173,7 @@ std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& ou
       if (!lua_isboolean(L, -1)) return "`" + name + "` is true or false, got a " + luaL_typename(L, -1);
       out.*std::get<bool Settings::*>(s.field) = lua_toboolean(L, -1) != 0;
       return std::nullopt;
-    case Unit::listen: return read_listen(L, out);
+    case Unit::listen: return read_listen(L, out, at_name);
     case Unit::text: break;
   }
   if (lua_type(L, -1) != LUA_TSTRING) return "`" + name + "` is a string, got a " + luaL_typename(L, -1);
@@ -211,7 +223,8 @@ std::optional<SettingProblem> read_settings(lua_State* L, int index, proxy::Sett
     }
     listen = listen || name == "listen";
     host = host || name == "host" || name == "port";
-    if (std::optional<std::string> why = read_one(L, *found, out)) return SettingProblem{name, *why};
+    std::string at_name = name;
+    if (std::optional<std::string> why = read_one(L, *found, out, at_name)) return SettingProblem{at_name, *why};
     lua_pop(L, 1);
   }
   if (listen && host) return SettingProblem{"listen", "`listen` says host and port; `host` and `port` cannot be given beside it"};

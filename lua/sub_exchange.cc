@@ -23,7 +23,7 @@ bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around
   each_query(count);
   each_header(count);
   for (const auto& c : from.captured) bytes += c.name.size() + c.value.size();
-  if (around) bytes += around->client_ip.size();
+  if (around) bytes += around->client_ip.size() + around->tls_peer_cn.size();
   arena_.clear();
   arena_.reserve(bytes);
   const auto keep = [&](std::string_view text) {
@@ -46,6 +46,7 @@ bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around
   match_.rest = request_.path;
   match_.allow = 0;
   request_.client_ip = around ? keep(around->client_ip) : std::string_view();
+  request_.tls_peer_cn = around ? keep(around->tls_peer_cn) : std::string_view();
   request_.tag = around ? around->tag : std::string_view();   // of the worker, not of the request
   request_.fd = around ? around->fd : -1;
   request_.minor = around ? around->minor : 1;
@@ -92,7 +93,7 @@ void SubExchange::answer(proxy::Response& response) {
 }
 
 void SubExchange::hold_writes(bool held) {
-  if (parent_) parent_->sub_holds_writes(held);
+  if (parent_) parent_->sub_holds_writes(index_, held);
 }
 
 void SubExchange::recycle() {

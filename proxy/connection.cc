@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "proxy/http_writer.h"
+#include "proxy/tls_session.h"
 #include "proxy/worker_loop.h"
 
 namespace sluice::proxy {
@@ -44,7 +45,10 @@ bool take_over(Body& body, Budget& budget) {
 }
 }  // namespace
 
-void Connection::open(int fd, std::string_view client_ip, bool refused, std::string_view tag) {
+Connection::Connection(WorkerLoop& worker) : worker_(worker) {}
+Connection::~Connection() = default;
+
+void Connection::open(int fd, std::string_view client_ip, bool refused, std::string_view tag, const std::shared_ptr<const Tls>& tls) {
   fd_ = fd;
   tag_ = tag;
   count_ = 0;
@@ -57,28 +61,30 @@ void Connection::open(int fd, std::string_view client_ip, bool refused, std::str
   held_writes_ = 0;
   counted_ = !refused;
   read_closed_ = no_more_requests_ = unread_ = closing_ = lingering_ = false;
-  processing_ = dirty_ = paused_ = write_untracked_ = false;
+  processing_ = dirty_ = paused_ = write_untracked_ = fresh_tls_ = false;
   phase_ = Phase::none;
   ip_size_ = static_cast<std::uint8_t>(std::min(client_ip.size(), ip_.size()));
   if (ip_size_) std::memcpy(ip_.data(), client_ip.data(), ip_size_);
   idle_since_us_ = worker_.now_us();
-  if (refused) {
-    Response full;
-    respond_error(full, 503, Errc::overload, "too many connections are open");
-    full.retry_after_s = 1;
-    pending_ = worker_.take_output();
-    HeadFacts facts;
-    facts.close = true;
-    write_response(*pending_, full, facts, worker_.date_line());
-    drained_bytes_ = 0;
-    outgoing_ = {idle_since_us_, 0};
-    pending_since_us_ = idle_since_us_;
-    loans_until_us_ = pending_since_us_ + kLoan_us;
-    no_more_requests_ = unread_ = closing_ = true;
-    flush();
-    return;
-  }
+  if (tls && !begin_tls(tls)) return lose();
+  if (refused) return say_and_close(503, Errc::overload, "too many connections are open");
   settle();
+}
+
+void Connection::say_and_close(std::uint16_t status, Errc code, std::string_view line) {
+  Response answer;
+  respond_error(answer, status, code, line);
+  if (status == 503) answer.retry_after_s = 1;
+  pending_ = worker_.take_output();
+  HeadFacts facts;
+  facts.close = true;
+  write_response(*pending_, answer, facts, worker_.date_line());
+  drained_bytes_ = 0;
+  outgoing_ = {worker_.now_us(), 0};
+  pending_since_us_ = outgoing_.since_us;
+  loans_until_us_ = pending_since_us_ + kLoan_us;
+  no_more_requests_ = unread_ = closing_ = true;
+  flush();
 }
 
 void Connection::on_event(evutil_socket_t, short what, void* self) {
@@ -88,6 +94,7 @@ void Connection::on_event(evutil_socket_t, short what, void* self) {
 }
 
 void Connection::read_some() {
+  if (tls_) return read_tls();
   const ssize_t n = recv(fd_, worker_.read_buffer(), WorkerLoop::kReadBytes, 0);
   if (n < 0) {
     if (errno != EAGAIN && errno != EINTR) lose();
@@ -149,6 +156,7 @@ ConnectionExchange& Connection::begin_exchange() {
   e.live->begin(e);
   e.begun_us = worker_.now_us();
   e.slot.request.client_ip = {ip_.data(), ip_size_};
+  e.slot.request.tls_peer_cn = tls_ ? tls_->peer_cn() : std::string_view();
   e.slot.request.tag = tag_;
   e.slot.request.fd = fd_;
   if (last_) last_->next = &e;
@@ -332,6 +340,7 @@ void Connection::pop_front() {
 }
 
 bool Connection::write_pending() {
+  if (tls_) return write_tls();
   while (!pending_->done()) {
     const ssize_t n = pending_->write_to(fd_);
     if (n >= 0) {
@@ -394,7 +403,7 @@ void Connection::flush() {
     const std::unique_ptr<std::string> bytes = std::move(stash_);
     if (bytes) process(*bytes);
   }
-  if (!is_open()) return;
+  if (!is_open() || (tls_ && !flush_tls())) return;
   idle_since_us_ = worker_.now_us();
   settle();
 }
@@ -449,6 +458,7 @@ void Connection::detach_all() {
 void Connection::lose() {
   if (!is_open()) return;
   event_.stop();
+  if (tls_) say_farewell();
   close(fd_);
   fd_ = -1;
   worker_.wheel().stop(timer_);
@@ -458,6 +468,7 @@ void Connection::lose() {
   detach_all();
   if (pending_) release_output();
   stash_.reset();
+  if (tls_) drop_tls();
   processing_ = was_processing;
   worker_.closed(*this);
 }
@@ -465,9 +476,10 @@ void Connection::lose() {
 bool Connection::idle() const { return !pending_ && (!first_ || (first_ == filling_ && !parser_.started())); }
 
 void Connection::settle() {
-  if (idle() && !lingering_ && (read_closed_ || worker_.draining())) return lose();
+  if (idle() && !lingering_ && (read_closed_ || (worker_.draining() && !greeting()))) return lose();
   const bool reads = !read_closed_ && !paused_ && discarded_ <= kDiscarded;
-  event_.watch(worker_.loop(), fd_, static_cast<short>((reads ? EV_READ : 0) | (pending_ ? EV_WRITE : 0)), on_event, this);
+  const bool writes = tls_ ? wire_ != nullptr : pending_ != nullptr;
+  event_.watch(worker_.loop(), fd_, static_cast<short>((reads ? EV_READ : 0) | (writes ? EV_WRITE : 0)), on_event, this);
   const std::uint64_t next = next_deadline();
   if (next == kNever || (timer_at_us_ && timer_at_us_ <= next)) return;   // an early timer looks and is set again
   worker_.wheel().stop(timer_);
@@ -478,6 +490,7 @@ void Connection::settle() {
 std::uint64_t Connection::next_deadline() const {
   const Settings& s = worker_.settings();
   if (lingering_) return end_since_us_ + kLinger_us;
+  if (shaking() || (worker_.draining() && greeting())) return greeting_until_us_;
   if (idle()) return idle_since_us_ + std::uint64_t{s.idle_timeout_ms} * 1000;
   std::uint64_t next = kNever;
   if (pending_) next = std::min({next, outgoing_.since_us + std::uint64_t{s.drain_timeout_ms} * 1000, loans_until_us_});
@@ -508,6 +521,12 @@ void Connection::check_time() {
   if (lingering_) {
     if (now >= end_since_us_ + kLinger_us) return lose();
     return settle();
+  }
+  if (shaking()) {
+    if (now < greeting_until_us_) return settle();
+    counters.timeouts.add();
+    counters.tls_failures.add();
+    return lose();
   }
   if (idle()) {
     if (now >= idle_since_us_ + std::uint64_t{s.idle_timeout_ms} * 1000) return lose();

@@ -19,15 +19,19 @@ namespace sluice::proxy {
 class Connection;
 class ConnectionExchange;
 class LiveGeneration;
+class Tls;
+class TlsSession;
 class WorkerLoop;
 
 // Thread: worker. Life: pooled; see open().
 class Connection final {
  public:
-  explicit Connection(WorkerLoop& worker) : worker_(worker) {}
+  explicit Connection(WorkerLoop& worker);
+  ~Connection();
 
   // Takes a non-blocking socket over and waits for its first request. `refused`: over the limit of connections; it is told so, and closed.
-  void open(int fd, std::string_view client_ip, bool refused, std::string_view tag = {});
+  // `tls`: null for a plain one.
+  void open(int fd, std::string_view client_ip, bool refused, std::string_view tag = {}, const std::shared_ptr<const Tls>& tls = nullptr);
   bool is_open() const { return fd_ >= 0; }
   // The client is gone, or has to be: closes the socket, lets go of every exchange, goes back to the pool.
   void lose();
@@ -75,8 +79,24 @@ class Connection final {
   void finish();                      // after the last answer
   void settle();                      // interest, idleness and timer, when everything else is done
   bool idle() const;
+  void say_and_close(std::uint16_t status, Errc code, std::string_view line);   // to one without requests
   void check_time();
   std::uint64_t next_deadline() const;
+
+  // connection_tls.cc. All but the first only where there is a `tls_`.
+  bool begin_tls(const std::shared_ptr<const Tls>& tls);
+  bool shaking() const;               // false of a plain one
+  bool greeting() const;              // likewise
+  Output& wire();
+  void read_tls();
+  void shaken();
+  void end_tls();
+  void refuse_plain();
+  bool push_wire();                   // false: the socket is full, or lost
+  bool write_tls();
+  bool flush_tls();                   // false: the rest is done, or it is lost
+  void say_farewell();
+  void drop_tls();
 
   WorkerLoop& worker_;
   Connection* previous_ = nullptr;    // the worker's list of open ones
@@ -90,6 +110,9 @@ class Connection final {
   ConnectionExchange* filling_ = nullptr;   // the last one, while it is being received
   std::unique_ptr<Output> pending_;   // begun and not taken by the socket
   std::unique_ptr<std::string> stash_;      // read and not parsed: too many in flight
+  std::unique_ptr<TlsSession> tls_;         // null: plain
+  std::unique_ptr<Output> wire_;            // of TLS: sealed and not taken by the socket
+  std::uint64_t greeting_until_us_ = 0;     // of TLS: for the handshake; then, in a drain, for the first request
   TimerId timer_;
   std::uint64_t timer_at_us_ = 0;     // 0: none
   std::uint64_t idle_since_us_ = 0;
@@ -115,6 +138,7 @@ class Connection final {
   bool dirty_ = false;                // in the worker's list
   bool paused_ = false;               // not reading: too many in flight
   bool write_untracked_ = false;      // a write goes on behind an answered 504
+  bool fresh_tls_ = false;            // not a byte of the handshake has come
   Phase phase_ = Phase::none;
   std::string_view tag_;                 // of its listener
   std::uint8_t ip_size_ = 0;
@@ -164,10 +188,10 @@ class ConnectionExchange final : public Exchange {
 
  private:
   void charge();
-  void keep_origin();
+  void keep_client();
   WorkerLoop& worker_;
   std::uint64_t charged_bytes_ = 0;   // of the budget, for the answer
-  std::array<char, 46 + 64> origin_;  // the client's address and the listener's tag, once the connection has gone
+  std::string client_;                // of a client that has gone: what the request says of it
 };
 
 }  // namespace sluice::proxy

@@ -1,6 +1,4 @@
 // The exchange's own half of the contract in proxy/route.h: what a route may call, and when the object goes back.
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "proxy/connection.h"
@@ -72,20 +70,18 @@ void ConnectionExchange::leave_connection() {
   if (holds_writes && connection) connection->held(-1);
   connection = nullptr;
   next = nullptr;
-  if (!started || returned) worker_.give_back(*this);
-  else keep_origin();
+  if (!started || returned) return worker_.give_back(*this);
+  keep_client();
 }
 
-// The route goes on, and may ask: the connection's own bytes are another's soon.
-void ConnectionExchange::keep_origin() {
+// The connection's own bytes are soon those of another client.
+void ConnectionExchange::keep_client() {
   Request& r = slot.request;
-  char* at = origin_.data();
-  for (std::string_view* text : {&r.client_ip, &r.tag}) {
-    const std::size_t size = std::min<std::size_t>(text->size(), static_cast<std::size_t>(origin_.data() + origin_.size() - at));
-    if (size != 0) std::memcpy(at, text->data(), size);
-    *text = {at, size};
-    at += size;
-  }
+  const std::size_t ip_bytes = r.client_ip.size(), tag_bytes = r.tag.size();
+  client_.assign(r.client_ip).append(r.tag).append(r.tls_peer_cn);
+  r.client_ip = std::string_view(client_).substr(0, ip_bytes);
+  r.tag = std::string_view(client_).substr(ip_bytes, tag_bytes);
+  r.tls_peer_cn = std::string_view(client_).substr(ip_bytes + tag_bytes);
 }
 
 void ConnectionExchange::reset() {

@@ -43,6 +43,9 @@ struct alignas(64) Counters {
   Counter expired;              // answers that came after their client had left or their deadline had passed
   Counter clients_gone;         // connections lost with requests unanswered
   Counter turns;                // of the loop
+  Counter tls_handshakes;       // that ended well
+  Counter tls_resumptions;      // of those: by a ticket
+  Counter tls_failures;         // handshakes that did not, plain HTTP, records that cannot be read
 };
 
 }  // namespace sluice::proxy

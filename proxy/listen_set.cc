@@ -21,7 +21,7 @@ bool let_go(const ListenSet::Place& place) {
 
 std::string describe(const ListenSet::Place& place) {
   return place.asked.host + " port " + std::to_string(place.address.port()) +
-         (place.asked.tag.empty() ? "" : ", tag " + place.asked.tag);
+         (place.asked.tag.empty() ? "" : ", tag " + place.asked.tag) + (place.asked.tls ? ", TLS" : "");
 }
 
 Result<ListenSet::Plan, std::string> ListenSet::prepare(const std::vector<Settings::Listener>& wanted, std::size_t workers) const {
@@ -53,6 +53,7 @@ Result<ListenSet::Plan, std::string> ListenSet::prepare(const std::vector<Settin
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Place& place = plan.places[i];
     place.asked = wanted[i];
+    place.tls = nullptr;
     place.retire_at_ms = kNever;
     place.left = false;
     const std::size_t missing = workers - std::min(workers, place.sockets.size());
@@ -98,7 +99,7 @@ std::vector<Listening> ListenSet::of_worker(std::size_t index, std::size_t worke
   std::vector<Listening> out;
   for (const Place& place : places_)
     for (std::size_t i = index; i < place.sockets.size() && !place.left; i += workers)
-      out.push_back({place.sockets[i], place.asked.tag});
+      out.push_back({place.sockets[i], place.asked.tag, place.tls});
   return out;
 }
 

@@ -5,6 +5,7 @@
 // close. Sockets are control's and workers': when workers become fewer, those that are left take the others' sockets over.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ class ListenSet {
   // One place as it is to be.
   struct Place {
     Settings::Listener asked;
+    std::shared_ptr<const Tls> tls;          // the caller's to set before apply(); null: plain
     Address address;
     std::vector<ListenSocketPtr> sockets;    // at least one per worker
     std::uint64_t retire_at_ms = kNever;     // when the workers are told to let go of it
@@ -61,7 +63,7 @@ class ListenSet {
   std::vector<Place> places_;                // those that serve first
 };
 
-// "127.0.0.1 port 8767", and its tag.
+// "127.0.0.1 port 8767, tag admin, TLS".
 std::string describe(const ListenSet::Place& place);
 
 }  // namespace sluice::proxy

@@ -45,10 +45,13 @@ class ListenSocket {
 };
 using ListenSocketPtr = std::shared_ptr<const ListenSocket>;
 
-// What a worker accepts on, and the tag of the connections that come from there; empty: none.
+class Tls;
+
+// What a worker accepts on, and what the connections have that come from there.
 struct Listening {
   ListenSocketPtr socket;
-  std::string tag;
+  std::string tag;                     // empty: none
+  std::shared_ptr<const Tls> tls;      // null: they are plain
 };
 
 // Binds `address` (port 0: the kernel picks, and `address` says which) `count` times with SO_REUSEPORT and listens there.
@@ -63,7 +66,7 @@ struct Listeners {
   std::uint16_t port = 0;                 // the one that was bound
   std::vector<ListenSocketPtr> sockets;
   // Of the n-th, without a tag.
-  std::vector<Listening> listening(std::size_t n) const { return {{sockets[n], {}}}; }
+  std::vector<Listening> listening(std::size_t n) const { return {{sockets[n], {}, nullptr}}; }
 };
 Result<Listeners, std::string> open_listeners(const std::string& host, std::uint16_t port, std::size_t count);
 

@@ -52,9 +52,19 @@ ssize_t Output::write_to(int fd) {
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
   const ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL);
-  if (n <= 0) return n;
-  written_ += static_cast<std::uint64_t>(n);
-  std::size_t rest = static_cast<std::size_t>(n);
+  if (n > 0) advance(static_cast<std::size_t>(n));
+  return n;
+}
+
+std::string_view Output::front() const {
+  const std::size_t own_end = lent_at_ < lent_.size() ? lent_[lent_at_].behind : size_;
+  if (own_at_ < own_end) return {bytes_.get() + own_at_, own_end - own_at_};
+  return lent_at_ < lent_.size() ? lent_[lent_at_].bytes.substr(piece_at_) : std::string_view();
+}
+
+void Output::advance(std::size_t n) {
+  written_ += n;
+  std::size_t rest = n;
   while (rest > 0) {
     const std::size_t own_end = lent_at_ < lent_.size() ? lent_[lent_at_].behind : size_;
     if (own_at_ < own_end) {
@@ -66,7 +76,6 @@ ssize_t Output::write_to(int fd) {
     piece_at_ += step, rest -= step;
     if (piece_at_ == lent_[lent_at_].bytes.size()) ++lent_at_, piece_at_ = 0;
   }
-  return n;
 }
 
 bool Output::take_over(Budget& budget) {

@@ -45,6 +45,10 @@ class Output {
   // One system call. Returns what the socket took, or -1 with errno as writev(2) left it.
   ssize_t write_to(int fd);
   bool done() const { return left() == 0; }
+  // For who takes the bytes elsewhere than to a socket: the next of what is left that lie in one piece, and that so many
+  // of what is left were taken.
+  std::string_view front() const;
+  void advance(std::size_t n);
   // Keeps room up to 64 KiB. held() is to be empty.
   void reset();
 

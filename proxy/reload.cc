@@ -1,9 +1,11 @@
 #include "proxy/reload.h"
 
+#include <ctime>
 #include <utility>
 
 #include "proxy/log.h"
 #include "proxy/module_route.h"
+#include "proxy/tls.h"
 
 namespace sluice::proxy {
 namespace {
@@ -23,7 +25,7 @@ Result<std::unique_ptr<RouteTable>, std::string> routes_of(const Config& config,
 }  // namespace
 
 Reloader::Reloader(ConfigReader& reader, EngineControl& engine, std::string path, Overrides overrides)
-    : reader_(reader), engine_(engine), path_(std::move(path)), overrides_(std::move(overrides)) {}
+    : reader_(reader), engine_(engine), path_(std::move(path)), overrides_(std::move(overrides)), tickets_(std::make_shared<TlsTickets>()) {}
 
 Result<std::shared_ptr<const Config>, std::string> Reloader::read() {
   auto config = reader_.read(path_);
@@ -45,7 +47,26 @@ Result<Prepared, std::string> Reloader::read_next() {
   return next;
 }
 
+Result<std::vector<std::shared_ptr<const Tls>>, std::string> Reloader::make_tls(const Settings& settings,
+                                                                              std::vector<std::string>& warnings) const {
+  std::vector<const std::optional<TlsSettings>*> wanted{&settings.tls};
+  for (const Settings::Listener& l : settings.more_listeners) wanted.push_back(&l.tls);
+  std::vector<std::shared_ptr<const Tls>> all;
+  for (const std::optional<TlsSettings>* const one : wanted) {
+    all.emplace_back();
+    if (!*one) continue;
+    auto made = Tls::make(**one, tickets_, std::time(nullptr));
+    if (!made) return std::move(made).error();
+    all.back() = std::move(made->tls);
+    for (std::string& w : made->warnings) warnings.push_back(std::move(w));
+  }
+  return all;
+}
+
 Result<void, std::string> Reloader::prepare(Prepared& next, std::span<const std::uint16_t> workers) {
+  auto tls = make_tls(*next.settings, next.warnings);
+  if (!tls) return std::move(tls).error();
+  next.tls = *std::move(tls);
   auto plan = engine_.prepare(next.config->stores());
   if (!plan) return std::move(plan).error();
   next.plan = *std::move(plan);
@@ -73,6 +94,10 @@ Result<std::string, std::string> Reloader::check() {
   using Checked = Result<std::string, std::string>;
   auto config = read();
   if (!config) return Checked::failure(std::move(config).error());
+  std::vector<std::string> warnings;   // are said when it serves
+  Settings settings = (*config)->settings();
+  overrides_.apply(settings);
+  if (auto tls = make_tls(settings, warnings); !tls) return Checked::failure(std::move(tls).error());
   auto stores = engine_.check((*config)->stores());
   if (!stores) return Checked::failure(std::move(stores).error());
   auto routes = routes_of(**config, *std::move(stores), 0);

@@ -15,12 +15,16 @@
 
 namespace sluice::proxy {
 
+class TlsTickets;
+
 // A config that is ready: read, its stores planned, its routes made for every worker. Dropping it undoes everything.
 struct Prepared {
   std::shared_ptr<const Config> config;
   std::shared_ptr<const Settings> settings;             // with the flags' word over the file's; keeps `config` too
   std::unique_ptr<StorePlan> plan;
   std::vector<std::unique_ptr<RouteTable>> routes;      // one per worker that was asked for
+  std::vector<std::shared_ptr<const Tls>> tls;          // by listener; null: a plain one
+  std::vector<std::string> warnings;                    // certificates out of date
 };
 
 // Thread: control.
@@ -49,6 +53,7 @@ class Reloader {
 
  private:
   Result<std::shared_ptr<const Config>, std::string> read();
+  Result<std::vector<std::shared_ptr<const Tls>>, std::string> make_tls(const Settings& settings, std::vector<std::string>& warnings) const;
 
   ConfigReader& reader_;
   EngineControl& engine_;
@@ -57,6 +62,7 @@ class Reloader {
   std::shared_ptr<const Config> config_;
   std::shared_ptr<const StoreSet> stores_;
   std::shared_ptr<const Settings> settings_;
+  const std::shared_ptr<TlsTickets> tickets_;          // of all listeners and generations
   std::uint64_t generation_ = 0;
 };
 

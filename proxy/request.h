@@ -36,6 +36,7 @@ struct Request {
   bool has_length = false;                             // Content-Length or chunked was sent
   std::uint8_t minor = 1;                              // HTTP/1.minor
   std::string_view client_ip;
+  std::string_view tls_peer_cn;                        // of a client's certificate that was verified; empty: none
   std::string_view tag;                                // of the listener it came through; empty: none
   int fd = -1;
 

@@ -113,6 +113,7 @@ Result<Server::Next, std::string> Server::prepare() {
   }
   if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
   if (auto made = reloader_.prepare(next.config, crew_->indices(next.workers)); !made) return std::move(made).error();
+  for (std::size_t i = 0; i < next.listeners.places.size(); ++i) next.listeners.places[i].tls = next.config.tls[i];
   return next;
 }
 
@@ -135,18 +136,21 @@ Result<Started, std::string> Server::start() {
   if (!news_.wake().works()) return std::string("no descriptors are left; raise the limit (ulimit -n)");
   Result<Next, std::string> next = prepare();
   if (!next) return std::move(next).error();
+  for (const std::string& w : next->config.warnings) parts_.log.warn(w);
   const std::size_t stores = next->config.plan->stores()->stores.size();
   switch_to(*std::move(next));
   const std::vector<const ListenSet::Place*> places = listen_set_.places();
   const ListenSet::Place& first = *places[0];
+  const auto tls = [](const ListenSet::Place& place) { return place.asked.tls ? R"(,"tls":true)" : ""; };
   std::string more;
   for (std::size_t i = 1; i < places.size(); ++i)
-    more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}}})", i == 1 ? "" : ",", json(places[i]->asked.host), places[i]->address.port(), json(places[i]->asked.tag));
+    more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", i == 1 ? "" : ",", json(places[i]->asked.host), places[i]->address.port(),
+                        json(places[i]->asked.tag), tls(*places[i]));
   if (!more.empty()) more = ",\"more\":[" + more + "]";
   parts_.log.info(fmt::format("serving {} on {}", reloader_.path(), describe(first)));
   return Started{first.address.port(),
-                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}}})", first.address.port(), crew_->size(),
-                             json(first.asked.host), stores, getpid(), json(version_), more)};
+                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", first.address.port(), crew_->size(),
+                             json(first.asked.host), stores, getpid(), json(version_), tls(first), more)};
 }
 
 std::string Server::serve() {
@@ -230,6 +234,7 @@ void Server::reload() {
   reload_wanted_ = false;
   Result<Next, std::string> next = prepare();
   if (!next) return reload_failed(next.error());
+  for (const std::string& w : next->config.warnings) parts_.log.warn("reload: " + w);
   const std::vector<std::string> lines = switch_to(*std::move(next));
   reload_unsaid_ = true;
   for (const std::string& line : lines) parts_.log.info("reload: " + line);
@@ -305,6 +310,9 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("tls_handshakes", sum(&Counters::tls_handshakes));
+  put("tls_resumptions", sum(&Counters::tls_resumptions));
+  put("tls_failures", sum(&Counters::tls_failures));
   put("route_slots", sum(&Counters::route_slots));
   put("route_slots_in_use", sum(&Counters::route_slots_in_use));
   put("route_memory_bytes", sum(&Counters::route_memory_bytes));

@@ -1,8 +1,11 @@
 // Every limit and switch, with its default and unit. A config's settings{} and the command line fill one of these.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "proxy/tls_settings.h"
 
 namespace sluice::proxy {
 
@@ -12,16 +15,18 @@ struct Settings {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8767;                      // 0: the kernel picks one
   std::string tag;                                // of that listener: what selects its routes; empty: none
+  std::optional<TlsSettings> tls;                 // of that listener
   struct Listener {
     std::string host;
     std::uint16_t port = 0;
     std::string tag;
-    friend bool operator==(const Listener&, const Listener&) = default;
+    std::optional<TlsSettings> tls;
+    friend bool operator==(const Listener& a, const Listener& b) { return a.host == b.host && a.port == b.port && a.tag == b.tag; }
   };
   std::vector<Listener> more_listeners;           // beyond the first
   std::string listen_place;                       // "FILE:LINE" of what says so, for errors; empty: defaults and flags do
   std::vector<Listener> listeners() const {
-    std::vector<Listener> all{{host, port, tag}};
+    std::vector<Listener> all{{host, port, tag, tls}};
     all.insert(all.end(), more_listeners.begin(), more_listeners.end());
     return all;
   }

@@ -38,6 +38,8 @@ struct ProcessLimits {
   std::atomic<bool> counts_active{false};   // without a limit nobody touches the shared count
 };
 
+class Tls;
+
 // One config's settings and routes for one worker.
 // Life: made on control; the worker gives it back when its last exchange and event are done.
 struct Generation {

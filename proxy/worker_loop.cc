@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "proxy/module_call.h"
+#include "proxy/tls_session.h"
 
 namespace sluice::proxy {
 namespace {
@@ -96,6 +97,7 @@ void WorkerLoop::listen(std::vector<Listening> listening) {
     }
     Acceptor& a = *acceptors_.back();
     a.tag = std::move(l.tag);
+    a.tls = std::move(l.tls);
     if (accept_again_.generation == 0) a.event.watch(loop_, a.socket->fd(), EV_READ, on_accept, &a);
   }
   // Another worker takes them over, or nothing new has come for a while (ListenSet): there is little, if anything.
@@ -179,8 +181,13 @@ bool WorkerLoop::accept_one(const Acceptor& acceptor) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
-  adopt(fd, print_ip(from, text), acceptor.tag);
+  adopt(fd, print_ip(from, text), acceptor.tag, acceptor.tls);
   return true;
+}
+
+char* WorkerLoop::cipher_buffer() {
+  if (!cipher_buffer_) cipher_buffer_.reset(new char[TlsSession::kCipherBytes]);
+  return cipher_buffer_.get();
 }
 
 void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
@@ -189,7 +196,7 @@ void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
   for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->socket->fd(), EV_READ, on_accept, a.get());
 }
 
-void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag) {
+void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag, const std::shared_ptr<const Tls>& tls) {
   const bool room = limits_.connections.take(1);
   if (!room) {
     counters_.refused_connections.add();
@@ -214,7 +221,7 @@ void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag)
   open.next_ = first_connection_;
   if (first_connection_) first_connection_->previous_ = &open;
   first_connection_ = &open;
-  open.open(fd, client_ip, !room, take_tag(tag));
+  open.open(fd, client_ip, !room, take_tag(tag), tls);
 }
 
 void WorkerLoop::closed(Connection& c) {

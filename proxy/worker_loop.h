@@ -67,7 +67,8 @@ class WorkerLoop final : private Waiter {
   void listen(std::vector<Listening> listening);
   void leave(bool leaving);                              // Worker::install()
   void report(std::uint64_t asked);                      // Worker::report()
-  void adopt(int fd, std::string_view client_ip, std::string_view tag = {});   // a connected, non-blocking socket
+  // A connected, non-blocking socket. `tls`: null for a plain one.
+  void adopt(int fd, std::string_view client_ip, std::string_view tag = {}, const std::shared_ptr<const Tls>& tls = nullptr);
   void post(const StorePtr& store, const CronEvent& event, std::uint32_t id);
   void drain();
   // Waits, handles what is ready, and ends the turn: events to owners, answers to sockets.
@@ -98,6 +99,7 @@ class WorkerLoop final : private Waiter {
   Match& match() { return match_; }
   char* read_buffer() { return read_buffer_.get(); }
   static constexpr std::size_t kReadBytes = 64 * 1024;
+  char* cipher_buffer();                                 // of TLS; made when it is first needed
 
  private:
   friend class LiveGeneration;
@@ -109,6 +111,7 @@ class WorkerLoop final : private Waiter {
     WorkerLoop* worker = nullptr;
     ListenSocketPtr socket;
     std::string tag;
+    std::shared_ptr<const Tls> tls;
     FdEvent event;
   };
   static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
@@ -144,7 +147,7 @@ class WorkerLoop final : private Waiter {
   TimerId accept_again_;
   DateLine date_;
   Match match_;
-  std::unique_ptr<char[]> read_buffer_;
+  std::unique_ptr<char[]> read_buffer_, cipher_buffer_;
   std::vector<std::unique_ptr<LiveGeneration>> lives_;   // the newest last
   std::vector<News> unsent_;
   std::vector<EventPtr> events_;                         // spare

@@ -18,10 +18,11 @@ sub registered {
   return sort keys %names;
 }
 my @lua = glob repo_path('lua/*.cc');
+my @routelib = glob repo_path('lua/routelib/*.lua');
 my %kinds = (
   'functions and methods' => [ 40, registered(qr/\{"([a-z]\w*)", \w+\}/, @lua) ],
   'shorthands'            => [ 10, registered(qr/\{"(\w+)", "\w+_and_wait"\}/, @lua), registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua) ],
-  'handlers'              => [ 7, registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua')) ],
+  'handlers'              => [ 7, registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib) ],
   'settings'              => [ 15, registered(qr/\{"(\w+)", Unit::/, @lua) ],
 );
 for my $kind (sort keys %kinds) {
@@ -173,8 +174,8 @@ subtest 'the examples of lua/README.md do what they say' => sub {
 subtest 'annotations for editors' => sub {
   my $annotations = read_file(repo_path('lua/sluice.d.lua'));
   my %there = map { $_ => 1 } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua), registered(qr/\{"(\w+)", "\w+_and_wait"\}/, @lua),
-    registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua), registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua')),
-    registered(qr/^rawset\(_G, "(\w+)"/m, repo_path('lua/routelib.lua')), qw(stat server_stats);
+    registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua), registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib),
+    registered(qr/^rawset\(_G, "(\w+)"/m, @routelib), qw(stat server_stats);
   # Of the route library and of Lua's own.
   delete @there{qw(where line fail nearest function_place read_file null direct wrap ratelim find match gmatch gsub)};
   my %told = map { $_ => 1 } $annotations =~ /^function (?:\w+[.:])?(\w+)\(/mg;
@@ -182,8 +183,8 @@ subtest 'annotations for editors' => sub {
   is(join(' ', grep { !$there{$_} } sort keys %told), '', 'and nothing else');
   my ($settings) = $annotations =~ /^---\@param t \{ (listen: .*?) \}\nfunction settings/m;
   is(join(' ', grep { $settings !~ /\b$_: / } @{ $kinds{settings} }[ 1 .. $#{ $kinds{settings} } ]), '', 'each setting too');
-  for my $handler (registered(qr/^handler\("(\w+)"/m, repo_path('lua/routelib.lua'))) {
-    my ($options) = read_file(repo_path('lua/routelib.lua')) =~ /^handler\("$handler",\s*\{(.*?)\}/ms;
+  for my $handler (registered(qr/^handler\("(\w+)"/m, @routelib)) {
+    my ($options) = join('', map { read_file($_) } @routelib) =~ /^handler\("$handler",\s*\{(.*?)\}/ms;
     my ($known) = $annotations =~ /^---\@param t \{(.*?)\}\n(?:---.*\n)*function $handler\(/m;
     is(join(' ', grep { $known !~ /\b$_: / } $options =~ /(\w+) = "/g), '', "the options of $handler");
   }
@@ -192,6 +193,6 @@ subtest 'annotations for editors' => sub {
 # What t/lua/random_test.cc calls with all kinds of arguments is all there is to call.
 my $calls = read_file(repo_path('t/lua/random_test.cc'));
 my @callable = grep { !/^(?:where|line|fail|nearest|function_place|ratelim|read_file|null|direct|wrap|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
-is(join(' ', grep { $calls !~ /"\Q$_\E"/ } @callable, registered(qr/^(?:handler|declaration)\("(\w+)"/m, repo_path('lua/routelib.lua'))), '',
+is(join(' ', grep { $calls !~ /"\Q$_\E"/ } @callable, registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib)), '',
    'each function is called with random arguments');
 done_testing;

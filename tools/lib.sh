@@ -10,9 +10,9 @@ die() { printf '%s: failed: %s\n' "$SCRIPT" "$*" >&2; exit 1; }
 
 PACKAGES_BUILD=(g++ meson ninja-build pkg-config perl
   libevent-dev libluajit-5.1-dev liblmdb-dev libxxhash-dev libsimdjson-dev libfmt-dev libspdlog-dev libcli11-dev
-  lua-cjson-dev node-llhttp)
+  lua-cjson-dev node-llhttp libssl-dev)
 PACKAGES_TRY=(curl ca-certificates)
-PACKAGES_TEST=(doctest-dev curl wrk)
+PACKAGES_TEST=(doctest-dev curl wrk openssl)
 PACKAGES_CI=(clang libclang-rt-14-dev git)
 
 # Runs a command as root: as it is, or through sudo.
@@ -27,7 +27,7 @@ need_packages() {
   for package in "$@"; do
     # A tool of the same name from elsewhere serves as well; libraries have to be Debian's.
     case "$package" in
-      g++|meson|perl|curl|clang|git|wrk) command -v "$package" >/dev/null && continue ;;
+      g++|meson|perl|curl|clang|git|wrk|openssl) command -v "$package" >/dev/null && continue ;;
       ninja-build) command -v ninja >/dev/null && continue ;;
       pkg-config) command -v pkg-config >/dev/null && continue ;;
     esac

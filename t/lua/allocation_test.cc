@@ -1,24 +1,6 @@
 // What a warm request takes from the heap: nothing of ours, and in Lua no object but the strings that it asks for.
-#include <cstdlib>
-#include <new>
-
+#include "t/lua/counting_new.h"
 #include "t/lua/harness.h"
-
-namespace {
-// Only the thread that counts: the watchdog and the log have theirs.
-thread_local std::uint64_t allocations = 0;
-}  // namespace
-
-void* operator new(std::size_t n) {
-  ++allocations;
-  if (void* p = std::malloc(n ? n : 1)) return p;
-  std::abort();
-}
-void* operator new[](std::size_t n) { return operator new(n); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
 
 using namespace sluice::lua::harness;
 
@@ -35,14 +17,14 @@ std::uint64_t of_warm_requests(World& w, const char* path) {
       w.table->idle();
     }
   };
-  const std::uint64_t cold = allocations;
+  const std::uint64_t cold = allocations();
   run(100);
-  CHECK(allocations > cold);   // the count counts
+  CHECK(allocations() > cold);   // the count counts
   CHECK(x.status == 200);
-  const std::uint64_t before = allocations;
+  const std::uint64_t before = allocations();
   run(1000);
   CHECK(x.times == 1100);
-  return allocations - before;
+  return allocations() - before;
 }
 
 }  // namespace

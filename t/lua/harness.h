@@ -118,7 +118,7 @@ class TestServices final : public Services, public Engine {
     return false;
   }
   bool evaluate(Event& event) override {
-    if (!evaluates) return false;
+    if (!(evaluates_if ? evaluates_if(event) : evaluates)) return false;
     ++evaluated;
     answer(event);
     return true;
@@ -161,6 +161,7 @@ class TestServices final : public Services, public Engine {
   }
 
   bool evaluates = false;
+  std::function<bool(const Event&)> evaluates_if;   // instead, when set
   int evaluated = 0, made = 0, kept = 0;
   Answerer answerer;
   std::uint64_t now_us = 1'000'000;

@@ -143,7 +143,9 @@ TEST_CASE("a router by words takes what is before a separator, short or long, or
   const auto answers = [](std::string_view fields, std::initializer_list<std::pair<const char*, const char*>> asks) {
     World w("local function says(t) return function(r) return t .. ' ' .. r:path() end end routes { " + std::string(fields) +
             ", map = { a = says('A'), bb = cmdmap { GET = route_lua { f = function() return says('B') end } } }, default = says('none') }", false);
-    for (const auto& [path, body] : asks) {
+    for (const auto& ask : asks) {
+      const auto& path = ask.first;
+      const auto& body = ask.second;
       CAPTURE(path);
       CHECK(w.get(path)->body == body);
     }

@@ -1,0 +1,103 @@
+-- Handlers that answer by themselves, or hand all to a store.
+local lib, core = ...
+local sluice = sluice
+local pairs, ipairs, type, tostring, pcall, table = pairs, ipairs, type, tostring, pcall, table
+local handler, resolve = lib.handler, lib.resolve
+local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_keys
+
+handler("route_direct", { child = "child!" }, function(h, label)
+  local to = resolve(h.args.child, h.at, label)
+  return core.direct(to)
+end)
+
+handler("route_null", {}, function() return core.null() end)
+
+handler("route_stores", {}, function() return core.stores() end)
+
+-- What is counted, as JSON or in Prometheus' text format.
+handler("route_stats", { format = "string" }, function(h, label)
+  local format = h.args.format or "json"
+  if format ~= "json" and format ~= "prometheus" then
+    fail(h.at, "format", "route_stats: `format` is json or prometheus" .. did_you_mean(format, { "json", "prometheus" }))
+  end
+  local encode, server_stats, concat = sluice.json.encode, sluice.server_stats, table.concat
+  local function metric(lines, name, value) lines[#lines + 1] = name:gsub("%-", "_") .. " " .. ("%.17g"):format(value) .. "\n" end
+  local fgen = sluice.funcgen_new()
+  fgen:ready { n = label, f = function()
+    return function()
+      local stats = server_stats()
+      if format == "json" then return 200, encode(stats) .. "\n", { ["Content-Type"] = "application/json" } end
+      local lines = {}
+      for _, name in ipairs(sorted_keys(stats.server)) do metric(lines, "sluice_" .. name, stats.server[name]) end
+      for _, name in ipairs(sorted_keys(stats.user)) do
+        local value = stats.user[name]
+        if type(value) == "number" then
+          metric(lines, "sluice_user_" .. name, value)
+        else
+          for _, q in ipairs { "count", "sum", "min", "max" } do metric(lines, "sluice_user_" .. name .. "_" .. q, value[q]) end
+          for _, q in ipairs { { "0.5", "p50" }, { "0.9", "p90" }, { "0.99", "p99" }, { "0.999", "p999" } } do
+            metric(lines, "sluice_user_" .. name .. "{quantile=\"" .. q[1] .. "\"}", value[q[2]])
+          end
+        end
+      end
+      return 200, concat(lines), { ["Content-Type"] = "text/plain; version=0.0.4" }
+    end
+  end }
+  return fgen
+end)
+
+local function check_headers(h, name, headers)
+  for k, v in pairs(headers or {}) do
+    if type(k) ~= "string" or (type(v) ~= "string" and type(v) ~= "number") then
+      fail(h.at, "headers", name .. ": `headers` is a table of names with texts")
+    end
+  end
+end
+
+-- The same answer to every request.
+handler("route_static", { body = "string", file = "string", status = "number", type = "string", headers = "table" }, function(h, label)
+  local args = h.args
+  if (args.body == nil) == (args.file == nil) then fail(h.at, nil, "route_static needs `body` or `file`") end
+  local status = args.status or 200
+  if status < 200 or status > 599 or status % 1 ~= 0 then fail(h.at, "status", "route_static: a status is 200 to 599") end
+  check_headers(h, "route_static", args.headers)
+  local headers = { ["Content-Type"] = args.type or "text/plain; charset=utf-8" }
+  for k, v in pairs(args.headers or {}) do headers[k] = v end
+  local body = args.body
+  if args.file then body = core.read_file(args.file) end
+  local fgen = sluice.funcgen_new()
+  fgen:ready { n = label, f = function(rctx)
+    local answer = rctx:response_new():set_status(status):body(body)
+    for _, k in ipairs(sorted_keys(headers)) do
+      local good, why = pcall(answer.set_header, answer, k, headers[k])
+      if not good then fail(h.at, "headers", "route_static: " .. (tostring(why):gsub("^.-set_header: ", ""))) end
+    end
+    return function() return answer end
+  end }
+  return fgen
+end, function(args, at)
+  -- While the config is read, so that workers find it.
+  if not args.file then return end
+  local text, why = core.read_file(args.file)
+  if not text then fail(at, "file", "route_static: " .. why) end
+end)
+
+-- To another place: 301, 302, 303, 307 or 308. With `keep` the path and the query come behind it.
+handler("route_redirect", { to = "string!", status = "number", keep = "boolean" }, function(h, label)
+  local to, status, keep = h.args.to, h.args.status or 302, h.args.keep
+  if not ({ [301] = 1, [302] = 1, [303] = 1, [307] = 1, [308] = 1 })[status] then
+    fail(h.at, "status", "route_redirect: `status` is 301, 302, 303, 307 or 308")
+  end
+  if to:find("[%c ]") or to == "" then fail(h.at, "to", "route_redirect: `to` is an address without spaces") end
+  local base = keep and to:gsub("/$", "") or to
+  local function escape(c) return ("%%%02X"):format(c:byte()) end
+  local fgen = sluice.funcgen_new()
+  fgen:ready { n = label, f = function()
+    return function(r)
+      if not keep then return status, "", { Location = to } end
+      local query = r:target():match("%?(.*)$")
+      return status, "", { Location = base .. r:path():gsub("[^%w%-%._~/!$&'()*+,;=:@]", escape) .. (query and "?" .. query or "") }
+    end
+  end }
+  return fgen
+end)
