@@ -80,7 +80,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->has_routes = lua_toboolean(L, -1) != 0;
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "explain", 0, 1); !asked) return asked.error();
-    data->explanation = text_at(L, -1);
+    data->explanation = std::string(text_at(L, -1)) + crons->explain();
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "pools", 0, 1); !asked) return asked.error();
     // Most likely a file that an editor has just emptied and not yet written: a reload must not take that for a wish.
@@ -89,6 +89,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    data->modules.frozen = true;
     draft.source = nullptr;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.

@@ -1,6 +1,7 @@
 #include "lua/runtime.h"
 
 #include "lua/context.h"
+#include "lua/credentials.h"
 #include "lua/fields.h"
 #include "lua/sub_exchange.h"
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lua/pattern.h"
+#include "lua/random_seed.h"
 #include "vm/base/read_file.h"
 
 namespace sluice::lua {
@@ -62,7 +63,8 @@ int require(lua_State* L) {
   if (!lua_isnil(L, -1)) return 1;
   lua_pop(L, 1);
   const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
-  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(3)));
+  Sources* read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(3)));
+  if (read && read->frozen) read = nullptr;
   const std::string_view module(raw, n);
   for (const char c : module)
     if (!(c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
@@ -85,7 +87,7 @@ int require(lua_State* L) {
   }
   if (text == nullptr)
     return luaL_error(L, read ? "require: no file '%s.lua' beside the config (dots stand for folders)"
-                              : "require: '%s' was not required while the config was read, and routes read no files", raw);
+                              : "require: '%s' was not required while the config was read, and routes and crons read no files", raw);
   lua_pushfstring(L, "@%s.lua", raw);
   if (luaL_loadbufferx(L, text->data(), text->size(), lua_tostring(L, -1), "t") != LUA_OK) return lua_error(L);
   lua_pushvalue(L, 1);
@@ -110,7 +112,8 @@ namespace {
 int read_file_beside(lua_State* L) {
   luaL_checkstring(L, 1);
   const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
-  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(2)));
+  Sources* read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(2)));
+  if (read && read->frozen) read = nullptr;
   const std::string name(text_at(L, 1));
   // No module is called so.
   const std::string key = "file " + name;
@@ -152,6 +155,12 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});
+  // Its generator begins the same in every VM: workers and nodes would all shuffle alike. Of the 53 bits that a number has.
+  lua_getglobal(L, "math");
+  lua_getfield(L, -1, "randomseed");
+  lua_pushnumber(L, static_cast<double>(random_seed() >> 11));
+  lua_call(L, 1, 0);
+  lua_pop(L, 1);
   open_patterns(L);
   lua_createtable(L, 0, 1);
   lua_getglobal(L, "debug");

@@ -16,6 +16,7 @@ namespace sluice::lua {
 struct Sources {
   std::string folder;                         // of the config file, with its slash; empty: no require()
   std::map<std::string, std::string> text;
+  bool frozen = false;                        // workers read it: a cron's require() adds nothing any more
 };
 
 // The registry's table of the coroutines that routes run in: a yield there is an error.

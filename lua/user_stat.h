@@ -24,7 +24,8 @@ struct StatCell {
   std::atomic<double> sum{0}, least{0}, most{0};
   std::unique_ptr<std::array<std::atomic<std::uint64_t>, kBuckets>> buckets;   // of a histogram
 
-  void add(double n);                            // of a counter; whole
+  // Neither goes beyond what its type holds: it stays at the end.
+  void add(double n);                            // of a counter; whole, at most 2^53 either way
   void record(double value);
   static std::size_t bucket_of(double value);
   static double middle_of(std::size_t bucket);

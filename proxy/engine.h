@@ -29,6 +29,9 @@ class Store {
   virtual bool has_input(std::string_view name) const = 0;
   // Whether POST to that input carries a body (411 without a length); false for unknown names.
   virtual bool input_takes_body(std::string_view name) const = 0;
+  // Grows with every commit, before the answers that depend on it leave: what was read at one number is what there is as
+  // long as the number stands. 0: not known. Thread: any.
+  virtual std::uint64_t changes() const { return 0; }
 };
 using StorePtr = std::shared_ptr<Store>;
 

@@ -236,7 +236,7 @@ void Server::hear(News news) {
   crew_->hear(news);
   if (news.kind == News::Kind::answered) {
     --cron_events_;
-    if (crons_) crons_->answered(news.cron);
+    if (crons_) note(crons_->answered(news.cron).value_or(Crons::Ran{}));
   }
   if (!reload_unsaid_ || crew_->switching()) return;
   reload_unsaid_ = false;
@@ -290,7 +290,10 @@ std::uint32_t Server::send(CronEvent event) {
 
 void Server::run_crons() {
   if (!crons_ || end_wanted_) return;
-  const Crons::Ran ran = crons_->run(now_ms());
+  note(crons_->run(now_ms()));
+}
+
+void Server::note(const Crons::Ran& ran) {
   cron_runs_.add(ran.runs);
   cron_failures_.add(ran.failures);
   if (ran.reload_wanted) reload_wanted_ = true;

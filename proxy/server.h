@@ -86,6 +86,7 @@ class Server final : private ServerStats {
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
+  void note(const Crons::Ran& ran);
   void look_at_listeners();
   void look_at_generations();              // says what holds an old one for long
   void drain();
