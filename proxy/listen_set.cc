@@ -34,21 +34,31 @@ Result<ListenSet::Plan, std::string> ListenSet::prepare(const std::vector<Settin
     plan.places[to] = places_[from];
     plan.known[to] = places_[from].sockets.front().get();
   };
-  // As they are written: with their tag first, so that of two with port 0 each keeps its own.
-  for (const bool tagged : {true, false})
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      for (std::size_t p = 0; p < places_.size() && !plan.known[i]; ++p)
-        if (!taken[p] && places_[p].asked.host == wanted[i].host && places_[p].asked.port == wanted[i].port &&
-            (!tagged || places_[p].asked.tag == wanted[i].tag))
-          take(i, p);
-  // As other words for the same address.
+  const auto same_words = [&](std::size_t i, std::size_t p) {
+    return !taken[p] && places_[p].asked.host == wanted[i].host && places_[p].asked.port == wanted[i].port;
+  };
+  // Those with a port, by their address, which is looked up only for new words. Then those that leave the port to the kernel: with
+  // their tag first, so that of two each keeps its own.
   for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].port == 0) continue;
+    for (std::size_t p = 0; p < places_.size() && !plan.known[i]; ++p)
+      if (same_words(i, p)) take(i, p);
     if (plan.known[i]) continue;
     Result<Address, std::string> address = find_address(wanted[i].host, wanted[i].port);
     if (!address) return std::move(address).error();
     plan.places[i].address = *address;
     for (std::size_t p = 0; p < places_.size() && !plan.known[i]; ++p)
-      if (!taken[p] && wanted[i].port != 0 && places_[p].address == *address) take(i, p);
+      if (!taken[p] && places_[p].address == *address) take(i, p);
+  }
+  for (const bool tagged : {true, false})
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      for (std::size_t p = 0; p < places_.size() && wanted[i].port == 0 && !plan.known[i]; ++p)
+        if (same_words(i, p) && (!tagged || places_[p].asked.tag == wanted[i].tag)) take(i, p);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].port != 0 || plan.known[i]) continue;
+    Result<Address, std::string> address = find_address(wanted[i].host, 0);
+    if (!address) return std::move(address).error();
+    plan.places[i].address = *address;
   }
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     Place& place = plan.places[i];

@@ -190,17 +190,18 @@ int main(int argc, char** argv) {
       std::thread asks([&] { press(asking, "GET /ask HTTP/1.1\r\nHost: h\r\n\r\nGET /r7/x HTTP/1.1\r\nHost: h\r\n\r\n", stop); });
       std::thread holds([&] {
         while (!stop) {
-          // All that is held at once, so that the slots of each generation are thousands.
+          // One after the other, so that no turn has many of them: what is timed is not a burst.
           for (const int fd : holding) {
             char answers[4'096];
             while (recv(fd, answers, sizeof answers, MSG_DONTWAIT) > 0) {}
             const std::string ask = "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n";
             send(fd, ask.data(), ask.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            std::this_thread::sleep_for(std::chrono::microseconds(500));
+            if (stop) break;
           }
-          for (int i = 0; i < 20 && !stop; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
         }
       });
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(std::chrono::seconds(3));     // all slots are made
       std::printf("%d routes, %d requests held, %.1f s each\n", routes, held, seconds);
       probe.phase();
       std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
