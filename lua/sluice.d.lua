@@ -23,7 +23,7 @@
 ---@field ciphers? string
 ---@field names? table<string, { cert: string, key: string }>
 
----@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
+---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, lua_sandbox: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
 function stores(t) end
@@ -433,7 +433,7 @@ function sluice.stat(name, n) end
 ---@param name string
 ---@param kind ("counter"|"histogram")?
 function sluice.add_stat(name, kind) end
----@param section ("server"|"user"|"caches")?
+---@param section ("server"|"user"|"caches"|"routes")?
 ---@return table
 function sluice.server_stats(section) end
 ---@class Limiter

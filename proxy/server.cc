@@ -147,6 +147,7 @@ Result<Started, std::string> Server::start() {
   for (const std::string& w : prepared->warnings) parts_.log.warn(w);
   const std::size_t stores = prepared->plan->stores()->stores.size();
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
+  keep_records(generations);
   limits_ = std::make_unique<ProcessLimits>(reloader_.settings());
   taken_over_.assign(count, reloader_.generation());
   std::vector<std::unique_ptr<Engine>> engines;
@@ -249,6 +250,7 @@ void Server::reload() {
   for (const std::string& w : prepared->warnings) parts_.log.event(LogLevel::warn, "reload_warning", "reload: " + w);
   reload_warnings_ = prepared->warnings;
   std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
+  keep_records(generations);
   limits_->apply(reloader_.settings());
   begin_crons();
   listen_for_control();

@@ -44,6 +44,7 @@ struct Settings {
   std::uint64_t lua_memory_bytes = 256u << 20;    // per VM
   std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
+  bool lua_sandbox = true;                        // false: configs reach files, processes and C code (lua/unsandboxed.h)
   std::string log_level = "info";
   // The control socket's path; a relative one counts from the config's folder. Nothing: beside the config, with the ending
   // .sock; empty: there is none.
