@@ -5,6 +5,7 @@
 #include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
 #include "lua/tls_reader.h"
+#include "lua/unsandboxed.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
@@ -57,6 +58,7 @@ int settings(lua_State* L) {
     const int line = lua_isnumber(L, 2) ? static_cast<int>(lua_tointeger(L, 2)) : 1;
     place_tls(d.settings, d.folder, d.source->file, d.source->text, line);
   }
+  if (!d.settings.lua_sandbox) open_unsandboxed(L);
   return 0;
 }
 

@@ -124,6 +124,7 @@ Result<Server::Next, std::string> Server::prepare() {
 // Phase two; cannot fail.
 std::vector<std::string> Server::switch_to(Next next) {
   std::vector<Generation> generations = reloader_.apply(std::move(next.config));
+  keep_records(generations);
   const Settings& settings = reloader_.settings();
   limits_->apply(settings);
   parts_.log.set_level(find_log_level(settings.log_level).value_or(LogLevel::info));

@@ -91,6 +91,10 @@ class Server final : private ServerStats {
   void look_at_generations();              // says what holds an old one for long
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
+  RouteRecords records() const override { return records_.get(); }
+  void keep_records(const std::vector<Generation>& generations);
+  std::string routes_json() const;         // memory of VMs and generators
+  void take_profile(const ControlAsked& asked, Asker to);
   std::string counters() const;
 
   ServerParts parts_;
@@ -118,6 +122,8 @@ class Server final : private ServerStats {
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;
+  RecordBook records_;
+  bool profiling_ = false;                 // one at a time
   Counter cron_runs_, cron_failures_;
   Counter reloads_, reload_failures_;      // control writes them, routes may ask
 };

@@ -138,6 +138,7 @@ void Server::add_commands() {
                   reload_wanted_ = true;
                 }});
   control_.add({"stats", {"workers"}, [this](const ControlAsked& asked, Asker to) { tell_stats(asked, to); }});
+  control_.add({"luaprof", {"kind", "seconds", "every"}, [this](const ControlAsked& asked, Asker to) { take_profile(asked, to); }});
   control_.add({"generations", {}, [this](const ControlAsked&, Asker to) { tell_generations(to); }});
   control_.add({"watch", {"streams"}, [this](const ControlAsked& asked, Asker to) {
                   const auto names = asked.texts("streams");
@@ -178,6 +179,7 @@ void Server::tell_stats(const ControlAsked& asked, Asker to) {
   out += ",\"user\":{";
   for (const Counted& c : reloader_.config()->counted()) out += in_json(c.name) + ":" + counted_json(c) + ",";
   close(out, '}');
+  out += ",\"routes\":" + routes_json();
   if (asked.flag("workers")) {
     out += ",\"workers\":[";
     for (std::uint16_t w = 0; const Counters* const its = crew_->counters(w); ++w) {

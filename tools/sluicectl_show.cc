@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "proxy/route_profile.h"
 #include "tools/sluicectl.h"
 #include "vm/base/json.h"
 
@@ -79,6 +80,16 @@ std::string show_line(std::string_view json) {
     out.insert(behind == out.npos ? out.size() : behind + 1, *stream + " ");
   }
   return out;
+}
+
+std::string show_profile(std::string_view answer, std::size_t most) {
+  std::vector<proxy::RouteProfile::Row> rows;
+  json_each(json_find(answer, "/rows").value_or("[]"), [&rows](std::string_view, std::string_view raw) {
+    const auto number = [raw](std::string_view pointer) { return static_cast<std::uint64_t>(json_number(raw, pointer).value_or(0)); };
+    rows.push_back({json_text(raw, "/function").value_or(""), json_text(raw, "/place").value_or("?"), number("/weight"), number("/count")});
+  });
+  const bool timed = json_text(answer, "/kind") == "time";
+  return proxy::profile_table(timed ? proxy::RouteProfile::Kind::time : proxy::RouteProfile::Kind::memory, rows, most);
 }
 
 std::string show_generations(std::string_view answer) {
