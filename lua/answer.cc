@@ -38,9 +38,11 @@ bool add_header(proxy::Response& out, std::string_view name, std::string_view va
     why.append(name.substr(0, 60)).append(is_framing_field(name) ? "' is the server's own" : "'");
     return false;
   }
-  if (same_field(name, "content-type")) out.content_type = {};
   return true;
 }
+
+// Of lists what follows a response is one more entry; of others it stands in the response's place.
+bool is_added(std::string_view name) { return same_field(name, "vary") || same_field(name, "set-cookie"); }
 
 // {name = value or list of values}: names are strings; values strings or numbers.
 bool read_headers(lua_State* L, int index, proxy::Response& out, std::string& why) {
@@ -56,6 +58,7 @@ bool read_headers(lua_State* L, int index, proxy::Response& out, std::string& wh
       why = "a route returned headers whose names are not strings";
       return false;
     }
+    if (!is_added(text_at(L, -2))) drop_header(out, text_at(L, -2));
     if (lua_istable(L, -1)) {
       for (int i = 1;; ++i) {
         lua_rawgeti(L, -1, i);

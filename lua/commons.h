@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lua/answer_cache.h"
 #include "lua/limiter.h"
 #include "lua/shared_table.h"
 #include "lua/user_stat.h"
@@ -37,6 +38,7 @@ struct Commons {
   Registry<SharedTable> shared;
   Registry<Limiter> limiters;
   Registry<UserStat> stats;
+  Registry<CacheShared> caches;
   const proxy::ServerStats* server = nullptr;
 };
 

@@ -23,6 +23,11 @@ class LuaConfig final : public proxy::Config {
   bool has_routes() const override { return data_->has_routes; }
   std::string explain() const override { return data_->explanation; }
   proxy::Crons* crons() const override { return crons_.get(); }
+  std::vector<proxy::Counted> counted() const override {
+    std::vector<proxy::Counted> all;
+    for (const auto& stat : data_->stats) all.push_back(stat->read());
+    return all;
+  }
   Result<std::unique_ptr<proxy::RouteTable>, std::string> make_routes(std::shared_ptr<const proxy::StoreSet> stores,
                                                                       std::uint16_t worker) const override {
     return make_route_table(data_, commons_, std::move(stores), worker, watchdog_, load_time_ms_, log_);
@@ -65,7 +70,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     (*vm)->set_time_limit(limits_.time_ms);
     lua_State* L = (*vm)->main();
     open_sandbox(L, data->modules, &data->modules);
-    open_common(L, data->source, log_, draft.home);
+    open_common(L, data->source, draft.home);
     open_file_reader(L, data->modules, &data->modules);
     open_stats(L, draft.home, draft.stats);
     open_config_stage(L, draft);
@@ -75,7 +80,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     data->has_routes = lua_toboolean(L, -1) != 0;
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "explain", 0, 1); !asked) return asked.error();
-    data->explanation = text_at(L, -1);
+    data->explanation = std::string(text_at(L, -1)) + crons->explain();
     lua_pop(L, 1);
     if (auto asked = call_library(**vm, *data, "pools", 0, 1); !asked) return asked.error();
     // Most likely a file that an editor has just emptied and not yet written: a reload must not take that for a wish.
@@ -84,6 +89,7 @@ class LuaConfigReader final : public proxy::ConfigReader {
     if (!read_value(L, lua_gettop(L), data->value, why)) return path + ": " + why;
     lua_pop(L, 1);
     draft.closed = true;
+    data->modules.frozen = true;
     draft.source = nullptr;
     data->settings = std::move(draft.settings);
     // Copies: crons see the draft's.

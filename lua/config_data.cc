@@ -24,6 +24,14 @@ std::string readable(const ConfigData& config, std::string_view raised) {
     return config.path + ": " + std::string(raised);
   }
   std::string text = config.path + std::string(raised.substr(file.size()));
+  // A declaration that was mistyped is a global that nobody has set.
+  constexpr std::string_view kCalled = "attempt to call global '";
+  if (const std::size_t at = raised.find(kCalled); at != raised.npos) {
+    const std::string_view name = raised.substr(at + kCalled.size());
+    const std::string near = nearest(name.substr(0, name.find('\'')), {"settings", "stores", "pools", "shared", "stats", "routes", "handlers", "cmdmap",
+                                                                        "local_zone", "local_zone_from_env", "local_zone_from_file"});
+    if (!near.empty()) text.append("; did you mean `").append(near).append("`?");
+  }
   const std::string_view rest = raised.substr(file.size() + 1);
   int line = 0;
   std::from_chars(rest.data(), rest.data() + rest.size(), line);

@@ -199,6 +199,7 @@ int shared(lua_State* L) {
     }
     spec.bytes = *bytes;
     spec.table = d.commons->shared.find_or_make(spec.name, [&] { return std::make_shared<SharedTable>(*bytes); });
+    spec.table->make_buckets_for(*bytes);   // should it have been declared smaller so far
     d.shared.push_back(std::move(spec));
   }
   add_shared(L, d.shared.back());

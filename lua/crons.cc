@@ -15,6 +15,22 @@ namespace {
 constexpr std::size_t kMostJobs = 100;
 constexpr std::size_t kMostFields = 16;
 
+// A store of which only the name matters: which of a pool's a key belongs to is asked before the event is on its way.
+class NamedStore final : public proxy::Store {
+ public:
+  explicit NamedStore(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
+  bool serves_objects() const override { return false; }
+  bool has_remove() const override { return false; }
+  std::uint32_t shards() const override { return 1; }
+  bool has_view(std::string_view) const override { return false; }
+  bool has_input(std::string_view) const override { return false; }
+  bool input_takes_body(std::string_view) const override { return false; }
+
+ private:
+  const std::string name_;
+};
+
 LuaCrons& self(lua_State* L) { return *static_cast<LuaCrons*>(lua_touserdata(L, lua_upvalueindex(1))); }
 
 }  // namespace
@@ -48,6 +64,9 @@ int register_cron(lua_State* L) {
   lua_getfield(L, 2, "func");
   if (every == 0 || lua_isnil(L, -1)) return luaL_error(L, "sluice.register_cron: a cron needs `every` and `func`");
   spec.every_ms = static_cast<std::uint64_t>(std::llround(every * 1000));
+  lua_Debug d;
+  lua_pushvalue(L, -1);
+  if (lua_getinfo(L, ">S", &d) != 0) spec.place = std::string(d.short_src) + ":" + std::to_string(d.linedefined);
   crons.add(L, std::move(spec));
   return 0;
 }
@@ -94,8 +113,13 @@ int ask(lua_State* L, proxy::Method method, const char* folder, const char* what
       event.body = text_at(L, 4);
       event.has_body = true;
     }
-    const bool known = std::any_of(crons.draft_->stores.begin(), crons.draft_->stores.end(), [&](const auto& s) { return s.name == event.store; });
-    if (!known) return luaL_error(L, "sluice.%s: there is no store `%s`", what, event.store.c_str());
+    if (!crons.choose_store(event)) {
+      std::vector<std::string> known;
+      for (const auto& s : crons.draft_->stores) known.push_back(s.name);
+      for (const auto& p : crons.pools_) known.emplace_back(p.name());
+      const std::string near = nearest(event.store, known);
+      return luaL_error(L, "sluice.%s: there is no store or pool `%s`%s", what, event.store.c_str(), near.empty() ? "" : ("; did you mean `" + near + "`?").c_str());
+    }
     LuaCrons::Waiting waiting;
     waiting.job = crons.running_;
     if (lua_isfunction(L, f)) {
@@ -138,10 +162,42 @@ void LuaCrons::add(lua_State* L, CronSpec spec) {
   jobs_.push_back({std::move(spec), kNever});
 }
 
+std::string LuaCrons::explain() const {
+  std::string text;
+  for (const Job& j : jobs_) {
+    text += "cron " + j.spec.name + "  every " + std::to_string(j.spec.every_ms / 1000);
+    if (const std::uint64_t ms = j.spec.every_ms % 1000; ms != 0) {
+      std::string part = std::to_string(1000 + ms).substr(1);
+      while (part.back() == '0') part.pop_back();
+      text += "." + part;
+    }
+    text += j.spec.rerun ? " s" : " s, once";
+    text += "  function at " + j.spec.place + "\n";
+  }
+  return text;
+}
+
 void LuaCrons::adopt(std::unique_ptr<Vm> vm, std::unique_ptr<Draft> draft, std::uint32_t time_limit_ms) {
   vm_ = std::move(vm);
   draft_ = std::move(draft);
   vm_->set_time_limit(time_limit_ms);
+  for (const PoolSpec& spec : draft_->pools) {
+    std::vector<proxy::StorePtr> stores;
+    for (const std::string& name : spec.stores) stores.push_back(std::make_shared<NamedStore>(name));
+    // As the workers' pools are made: an event of a cron meets those of clients.
+    if (auto pool = proxy::Pool::make(spec.name, std::move(stores), spec.seed)) pools_.push_back(*std::move(pool));
+  }
+}
+
+bool LuaCrons::choose_store(proxy::CronEvent& event) const {
+  for (const proxy::Pool& pool : pools_) {
+    if (pool.name() != event.store) continue;
+    std::vector<proxy::Parameter> query;
+    for (const auto& [name, value] : event.fields) query.push_back({name, value});
+    event.store = pool.pick(proxy::distribution_key(event.path, query))->name();
+    return true;
+  }
+  return std::any_of(draft_->stores.begin(), draft_->stores.end(), [&](const auto& s) { return s.name == event.store; });
 }
 
 void LuaCrons::start(std::uint64_t now_ms, const proxy::Crons* before, Send send) {
@@ -169,7 +225,20 @@ std::uint64_t LuaCrons::next_ms() const {
 }
 
 void LuaCrons::report(std::string_view job, std::string_view why) {
-  if (log_) log_->error("lua: cron '" + std::string(job) + "': " + std::string(why));
+  if (log_) log_->event(proxy::LogLevel::error, "cron_error", "lua: cron '" + std::string(job) + "': " + std::string(why), {{"cron", job}});
+}
+
+bool LuaCrons::call(int arguments) {
+  lua_State* L = vm_->main();
+  const std::uint64_t refused = vm_->refused();
+  const bool good = vm_->call(L, arguments, 0);
+  if (!good) report(running_, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
+  // A VM at its limit has not been collected since; the next job would meet the same.
+  if (vm_->refused() != refused) {
+    lua_settop(L, 0);
+    vm_->collect_all();
+  }
+  return good;
 }
 
 proxy::Crons::Ran LuaCrons::run(std::uint64_t now_ms) {
@@ -185,24 +254,21 @@ proxy::Crons::Ran LuaCrons::run(std::uint64_t now_ms) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, j.spec.function);
     lua_pushnumber(L, static_cast<double>(missed));
     ++ran.runs;
-    if (!vm_->call(L, 1, 0)) {
-      ++ran.failures;
-      report(running_, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
-    }
+    if (!call(1)) ++ran.failures;
   }
   for (int i = 0; i < 4; ++i) vm_->collect_step();
   ran.reload_wanted = std::exchange(reload_wanted_, false);
   return ran;
 }
 
-bool LuaCrons::answered(const proxy::CronAnswer& a) {
+std::optional<proxy::Crons::Ran> LuaCrons::answered(const proxy::CronAnswer& a) {
   const auto at = waiting_.find(a.id);
-  if (at == waiting_.end()) return false;
+  if (at == waiting_.end()) return std::nullopt;
   const Waiting w = std::move(at->second);
   waiting_.erase(at);
   if (w.function == LUA_NOREF) {
     if (a.status >= 400) report(w.job, "its event was answered " + std::to_string(a.status) + " " + std::string(name(a.error)));
-    return true;
+    return Ran{};
   }
   lua_State* L = vm_->main();
   const StackGuard guard(L);
@@ -212,8 +278,11 @@ bool LuaCrons::answered(const proxy::CronAnswer& a) {
   lua_pushinteger(L, a.status);
   push(L, a.body);
   push(L, name(a.error));
-  if (!vm_->call(L, 3, 0)) report(w.job, lua_type(L, -1) == LUA_TSTRING ? text_at(L, -1) : std::string_view("an error that is not a string"));
-  return true;
+  Ran ran;
+  if (!call(3)) ++ran.failures;
+  vm_->collect_step();
+  ran.reload_wanted = std::exchange(reload_wanted_, false);
+  return ran;
 }
 
 }  // namespace sluice::lua

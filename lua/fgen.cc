@@ -1,5 +1,6 @@
 #include "lua/fgen.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lua/context.h"
@@ -17,6 +18,7 @@ Fgen::~Fgen() = default;
 
 lua_Integer Fgen::add_handle(const Target* target) {
   handles_.push_back(target);
+  depth_ = std::max(depth_, target->depth + 1);
   return static_cast<lua_Integer>(id_) * kHandlesPerFgen + static_cast<lua_Integer>(handles_.size()) - 1;
 }
 

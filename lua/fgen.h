@@ -13,6 +13,8 @@ namespace sluice::lua {
 class Context;
 
 inline constexpr int kHandlesPerFgen = 256;
+// One inside the other. A request nests as many coroutines, on one stack of the thread's.
+inline constexpr std::uint32_t kDeepestRoutes = 64;
 
 // Thread: as Runtime.
 class Fgen final : public proxy::Route {
@@ -36,6 +38,7 @@ class Fgen final : public proxy::Route {
   Runtime& runtime() { return runtime_; }
   const std::string& name() const { return name_; }
   const std::vector<const Target*>& handles() const { return handles_; }
+  std::uint32_t depth() const { return depth_; }
   int generator() const { return generator_; }
   int argument() const { return argument_; }
   std::uint32_t objects() const { return objects_; }
@@ -54,7 +57,7 @@ class Fgen final : public proxy::Route {
   bool ready_ = false;
   std::string name_ = "anonymous";
   int generator_ = LUA_NOREF, argument_ = LUA_NOREF;
-  std::uint32_t objects_ = 0;
+  std::uint32_t objects_ = 0, depth_ = 1;
   std::vector<const Target*> handles_;
   std::vector<std::unique_ptr<Context>> all_;
   std::vector<Context*> free_;                   // the last one back goes out first: its stack is warm

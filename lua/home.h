@@ -3,7 +3,10 @@
 #include <time.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proxy/config.h"
 #include "proxy/log.h"
@@ -11,12 +14,15 @@
 
 namespace sluice::lua {
 
+class CacheShared;
+
 // Thread: whoever runs the VM. Life: outlives it.
 struct Home {
   bool loading = true;                           // the config is read, or its routes are made: nothing of it serves yet
   proxy::Services* services = nullptr;           // of a worker that serves
   const proxy::ServerStats* server = nullptr;    // may stay null
   proxy::Log* log = nullptr;                     // may stay null
+  const std::vector<std::pair<std::string, std::shared_ptr<CacheShared>>>* caches = nullptr;   // of a worker's routes
   std::uint64_t random = 0x9e3779b97f4a7c15;     // of 1-in-N choices
   std::string scratch;                           // of one call: what is copied under a lock and pushed behind it
 

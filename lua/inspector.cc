@@ -90,7 +90,6 @@ void push_header_look(lua_State* L, const Look& look, std::optional<std::string_
     case hasheader: return lua_pushboolean(L, value.has_value());
     case headerint: return push_integer(L, value);
     case headeris: return lua_pushboolean(L, value == look.text);
-    case headertoken: return lua_pushboolean(L, value && has_token(*value, look.text));
     default: return push_found(L, look, value, values);
   }
 }
@@ -116,6 +115,15 @@ void look_at(lua_State* L, const RequestObject& r, const Look& look, int values)
     case query: return push_found(L, look, query_of(r, look.name), values);
     case queryint: return push_integer(L, query_of(r, look.name));
     case queryis: return boolean(query_of(r, look.name) == look.text);
+    // A list may be spread over several lines. Source: RFC 9110, 5.3.
+    case headertoken: {
+      bool found = false;
+      if (r.owned)
+        for (std::size_t i = 0; i < r.header_count; ++i) found |= same_field(r.headers[i].name, look.name) && has_token(r.headers[i].value, look.text);
+      else
+        for (const proxy::Header& h : r.live->headers) found |= same_field(h.name, look.name) && has_token(h.value, look.text);
+      return boolean(found);
+    }
     default: return push_header_look(L, look, header_of(r, look.name), values);
   }
 }
@@ -126,6 +134,11 @@ void look_at(lua_State* L, const ResponseObject& r, const Look& look, int values
     case statusis: return lua_pushboolean(L, r.status() == look.number);
     case statusclass: return lua_pushnumber(L, r.status() / 100);
     case erroris: return lua_pushboolean(L, r.error_name() == look.text);
+    case headertoken: {
+      bool found = false;
+      r.each_header([&](std::string_view name, std::string_view value) { found |= same_field(name, look.name) && has_token(value, look.text); });
+      return lua_pushboolean(L, found);
+    }
     default: {
       HeaderRoom room;
       return push_header_look(L, look, r.header(look.name, room), values);

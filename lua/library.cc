@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lua/box.h"
+#include "lua/log_api.h"
 #include "lua/response_object.h"
 #include "proxy/log.h"
 
@@ -100,7 +101,6 @@ int nearest_word(lua_State* L) {
 // log(text [, level])
 int log(lua_State* L) {
   luaL_checkstring(L, 1);
-  auto* to = static_cast<proxy::Log*>(lua_touserdata(L, lua_upvalueindex(1)));
   proxy::LogLevel level = proxy::LogLevel::info;
   if (!lua_isnoneornil(L, 2)) {
     luaL_checkstring(L, 2);
@@ -110,13 +110,14 @@ int log(lua_State* L) {
     else if (wanted == "error") level = proxy::LogLevel::error;
     else if (wanted != "info") return luaL_error(L, "sluice.log: the level is debug, info, warn or error");
   }
-  if (to != nullptr && to->takes(level)) to->write(level, text_at(L, 1));
+  write_text(*static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1))), level, text_at(L, 1));
   return 0;
 }
 
 int print(lua_State* L) {
-  auto* to = static_cast<proxy::Log*>(lua_touserdata(L, lua_upvalueindex(1)));
+  const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
   const int n = lua_gettop(L);
+  Vm::check_stack(L);
   luaL_Buffer b;
   luaL_buffinit(L, &b);
   for (int i = 1; i <= n; ++i) {
@@ -128,7 +129,7 @@ int print(lua_State* L) {
     luaL_addvalue(&b);
   }
   luaL_pushresult(&b);
-  if (to != nullptr && to->takes(proxy::LogLevel::info)) to->write(proxy::LogLevel::info, text_at(L, -1));
+  write_text(home, proxy::LogLevel::info, text_at(L, -1));
   return 0;
 }
 
@@ -211,7 +212,7 @@ void open_file_reader(lua_State* L, const Sources& sources, Sources* read) {
   lua_setfield(L, -2, "read_file");
 }
 
-void open_common(lua_State* L, const SourceText& source, proxy::Log* to, const Home& home) {
+void open_common(lua_State* L, const SourceText& source, const Home& home) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kLog[] = {{"log", log}, {nullptr, nullptr}};
   static constexpr luaL_Reg kTime[] = {{"time_real_millis", time_real_millis}, {"time_mono_millis", time_mono_millis}, {nullptr, nullptr}};
@@ -219,12 +220,12 @@ void open_common(lua_State* L, const SourceText& source, proxy::Log* to, const H
                                                  {"function_place", function_place}, {nullptr, nullptr}};
   lua_newtable(L);
   set_numbers(L);
-  set_functions(L, kLog, to);
+  set_functions(L, kLog, &home);
   set_functions(L, kTime, &home);
   open_json(L);
   lua_setglobal(L, "sluice");
   open_shared(L, home);
-  push_pointer(L, to);
+  push_pointer(L, &home);
   lua_pushcclosure(L, print, 1);
   lua_setglobal(L, "print");
   lua_newtable(L);

@@ -41,7 +41,7 @@ struct SourceText {
 };
 
 // Each pushes nothing and sets `sluice` (and, for the route library, leaves `core` on the stack).
-void open_common(lua_State* L, const SourceText& source, proxy::Log* log, const Home& home);
+void open_common(lua_State* L, const SourceText& source, const Home& home);
 // core.read_file(), of files beside the config.
 void open_file_reader(lua_State* L, const Sources& sources, Sources* read);
 void open_config_stage(lua_State* L, Draft& draft);
@@ -52,6 +52,8 @@ void push_core(lua_State* L);
 void set_functions(lua_State* L, const luaL_Reg* functions, const void* upvalue);   // into the table at the top
 
 void open_routers(lua_State* L, Runtime& runtime);
+// What C++ has of handlers: core.static(), core.cache().
+void open_handlers(lua_State* L, Runtime& runtime);
 
 // The line, from `from` on, where `name` is given a value; `from` when there is none. Shape: lines count from 1.
 int line_of(std::string_view text, std::string_view name, int from);

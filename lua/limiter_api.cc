@@ -1,6 +1,7 @@
 #include "lua/limiter_api.h"
 
 #include <cmath>
+#include <cstdio>
 
 #include "lua/box.h"
 #include "lua/value.h"
@@ -80,7 +81,9 @@ bool read_limit(lua_State* L, int index, LimitSpec& spec, std::string& name, std
 
 std::shared_ptr<Limiter> global_limiter(Commons& commons, const std::string& name, const LimitSpec& spec) {
   // A changed one is another: it begins full.
-  const std::string shape = name + " " + std::to_string(spec.limit) + " " + std::to_string(spec.per_second) + " " + std::to_string(spec.keys);
+  char rate[40];
+  std::snprintf(rate, sizeof rate, "%a", spec.per_second);   // to its last bit
+  const std::string shape = name + " " + std::to_string(spec.limit) + " " + rate + " " + std::to_string(spec.keys);
   return commons.limiters.find_or_make(shape, [&] { return std::make_shared<Limiter>(spec, true); });
 }
 

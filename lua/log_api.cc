@@ -1,8 +1,9 @@
-// sluice.log_req and log_reqsample: one line of the log about a request and its answer.
 #include "lua/log_api.h"
 
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "lua/box.h"
@@ -13,7 +14,11 @@ namespace sluice::lua {
 namespace {
 
 // Of what clients choose: a line stays a line one can read.
-constexpr std::size_t kPathBytes = 300, kDetailBytes = 150;
+constexpr std::size_t kPathBytes = 300, kDetailBytes = 150, kWordBytes = 64;
+
+using proxy::Field;
+
+int worker_of(const Home& h) { return h.services != nullptr ? h.services->worker_index() : proxy::Streams::kNoWorker; }
 
 Home& home(lua_State* L) { return *static_cast<Home*>(lua_touserdata(L, lua_upvalueindex(1))); }
 
@@ -25,10 +30,13 @@ const ResponseObject* response_at(lua_State* L, int index) {
 }
 
 // Spaces would end a word of the line.
-void add_word(std::string& line, const char* name, std::string_view value, std::size_t most) {
-  line.append(" ").append(name).append("=");
+void add_word(std::string& line, std::string_view value, std::size_t most) {
   for (const char c : value.substr(0, most)) line.push_back(c == ' ' ? '+' : c);
   if (value.size() > most) line.append("...");
+}
+
+std::size_t most_of(std::string_view field) {
+  return field == "path" ? kPathBytes : field == "client" ? 64 : field == "backend" ? 80 : kWordBytes;
 }
 
 // The arguments from `first` on: request, response or nil, detail, cfd.
@@ -37,27 +45,44 @@ void write_line(lua_State* L, Home& h, int first) {
   const ResponseObject* response = response_at(L, first + 1);
   const std::string_view detail = lua_isnoneornil(L, first + 2) ? std::string_view() : (luaL_checkstring(L, first + 2), text_at(L, first + 2));
   const double cfd = luaL_optnumber(L, first + 3, -1);
-  std::string& line = h.scratch;
-  line.assign("req");
-  add_word(line, "method", proxy::name(request.its_method()), 16);
-  add_word(line, "path", request.owned ? std::string_view(request.path) : request.live->path, kPathBytes);
+  std::array<Field, 10> fields;
+  std::size_t n = 0;
+  fields[n++] = {"method", proxy::name(request.its_method())};
+  fields[n++] = {"path", request.owned ? std::string_view(request.path) : request.live->path};
+  char elapsed[32];
   if (response) {
     static constexpr const char* kClasses[] = {"none", "any", "ok", "good"};
-    char elapsed[32];
-    std::snprintf(elapsed, sizeof elapsed, "%.6f", static_cast<double>(response->elapsed_us) / 1e6);
-    line.append(" status=").append(std::to_string(response->status()));
-    line.append(" class=").append(kClasses[static_cast<int>(class_of(response->status()))]);
-    line.append(" error=").append(response->error_name()).append(" elapsed=").append(elapsed);
-    if (!response->backend.empty()) add_word(line, "backend", response->backend, 80);
+    const int length = std::snprintf(elapsed, sizeof elapsed, "%.6f", static_cast<double>(response->elapsed_us) / 1e6);
+    fields[n++] = {"status", std::uint64_t{response->status()}};
+    fields[n++] = {"class", kClasses[static_cast<int>(class_of(response->status()))]};
+    fields[n++] = {"error", response->error_name()};
+    fields[n++] = Field::raw("elapsed", {elapsed, static_cast<std::size_t>(length)});
+    if (!response->backend.empty()) fields[n++] = {"backend", response->backend};
   }
-  if (!request.owned) add_word(line, "client", request.live->client_ip, 64);
-  if (cfd >= 0 && cfd <= 1e9) line.append(" cfd=").append(std::to_string(static_cast<long>(cfd)));
+  if (!request.owned) fields[n++] = {"client", request.live->client_ip};
+  if (cfd >= 0 && cfd <= 1e9) fields[n++] = {"cfd", static_cast<std::uint64_t>(cfd)};
   // The last, so that it may have spaces.
-  if (!detail.empty()) line.append(" detail=").append(detail.substr(0, kDetailBytes));
-  h.log->write(proxy::LogLevel::info, line);
+  if (!detail.empty()) fields[n++] = {"detail", detail.substr(0, kDetailBytes)};
+
+  if (h.log->takes(proxy::LogLevel::info)) {
+    std::string& line = h.scratch;
+    line.assign("req");
+    for (std::size_t i = 0; i < n; ++i) {
+      const Field& f = fields[i];
+      line.append(" ").append(f.name).append("=");
+      if (f.kind == Field::Kind::number) line.append(std::to_string(f.number));
+      else if (f.name == "detail") line.append(f.text);
+      else add_word(line, f.text, most_of(f.name));
+    }
+    h.log->write(proxy::LogLevel::info, line);
+  }
+  if (h.log->watched(proxy::Stream::requests))
+    h.log->streams()->say(proxy::Stream::requests, proxy::LogLevel::info, worker_of(h), std::span<const Field>(fields.data(), n));
 }
 
-bool wanted(const Home& h) { return h.log != nullptr && h.log->takes(proxy::LogLevel::info); }
+bool wanted(const Home& h) {
+  return h.log != nullptr && (h.log->takes(proxy::LogLevel::info) || h.log->watched(proxy::Stream::requests));
+}
 
 // log_req(request, response or nil [, detail [, cfd]])
 int log_req(lua_State* L) {
@@ -95,6 +120,13 @@ int log_reqsample(lua_State* L) {
 }
 
 }  // namespace
+
+void write_text(const Home& home, proxy::LogLevel level, std::string_view text) {
+  if (home.log == nullptr) return;
+  if (home.log->takes(level)) home.log->write(level, text);
+  if (home.log->watched(proxy::Stream::user))
+    home.log->streams()->say(proxy::Stream::user, level, worker_of(home), {{"text", text}});
+}
 
 void open_request_log(lua_State* L, const Home& its_home) {
   const StackGuard guard(L);

@@ -136,8 +136,11 @@ void apply(RequestObject& r, const Edit& e, const Source& s, std::string_view va
     case headerset: case headercopy: r.set_header(e.name, value); break;
     case headerdel: r.drop_header(e.name); break;
     case headercopyall:
+      each_header(s, [&](std::string_view name, std::string_view) {
+        if (!is_framing_field(name)) r.drop_header(name);
+      });
       each_header(s, [&](std::string_view name, std::string_view v) {
-        if (!is_framing_field(name)) r.set_header(name, v);
+        if (!is_framing_field(name)) r.add_header(name, v);
       });
       break;
     case bodyset: case bodycopy:
@@ -150,16 +153,17 @@ void apply(RequestObject& r, const Edit& e, const Source& s, std::string_view va
 
 void apply(ResponseObject& r, const Edit& e, const Source& s, std::string_view value) {
   const auto set = [&r](std::string_view name, std::string_view v) {
-    drop_header_line(r.response.headers, name);
-    if (append_header(r.response.headers, name, v) && same_field(name, "content-type")) r.response.content_type = {};
+    drop_header(r.response, name);
+    append_header(r.response.headers, name, v);
   };
   switch (e.step) {
     case headerset: case headercopy: set(e.name, value); break;
-    case headerdel:
-      drop_header_line(r.response.headers, e.name);
-      if (same_field(e.name, "content-type")) r.response.content_type = {};
+    case headerdel: drop_header(r.response, e.name); break;
+    case headercopyall:
+      // All that the object had first: a name that the source has twice (Set-Cookie) is there twice.
+      each_header(s, [&r](std::string_view name, std::string_view) { drop_header(r.response, name); });
+      each_header(s, [&r](std::string_view name, std::string_view v) { append_header(r.response.headers, name, v); });
       break;
-    case headercopyall: each_header(s, set); break;
     case bodyset: r.response.body.text.assign(value); break;
     case bodycopy:
       // A large document lies in pieces.

@@ -37,9 +37,12 @@ void RequestObject::set_query(std::string_view name, std::string_view value) {
 }
 
 void RequestObject::set_header(std::string_view name, std::string_view value) {
-  std::size_t at = 0;
-  while (at < header_count && !same_field(headers[at].name, name)) ++at;
-  put(headers, header_count, at, name, value);
+  drop_header(name);
+  add_header(name, value);
+}
+
+void RequestObject::add_header(std::string_view name, std::string_view value) {
+  put(headers, header_count, header_count, name, value);
 }
 
 void RequestObject::drop_query(std::string_view name) {
@@ -53,12 +56,14 @@ void RequestObject::drop_query(std::string_view name) {
 }
 
 void RequestObject::drop_header(std::string_view name) {
-  for (std::size_t at = 0; at < header_count; ++at) {
-    if (!same_field(headers[at].name, name)) continue;
+  for (std::size_t at = 0; at < header_count;) {
+    if (!same_field(headers[at].name, name)) {
+      ++at;
+      continue;
+    }
     std::rotate(headers.begin() + static_cast<std::ptrdiff_t>(at), headers.begin() + static_cast<std::ptrdiff_t>(at) + 1,
                 headers.begin() + static_cast<std::ptrdiff_t>(header_count));
     --header_count;
-    return;
   }
 }
 
@@ -247,12 +252,17 @@ int http_version(lua_State* L) {
   return 1;
 }
 
-// set(name, value): a field of the query. Numbers are written as clients see them.
+// set(name, value or nil): a field of the query. Numbers are written as clients see them.
 int set(lua_State* L) {
   RequestObject& r = own(L, "set");
   std::size_t n = 0;
   const char* s = luaL_checklstring(L, 2, &n);
   char number[40];
+  if (lua_isnil(L, 3)) {
+    r.drop_query({s, n});
+    lua_settop(L, 1);
+    return 1;
+  }
   const std::optional<std::string_view> value = field_value(L, 3, number);
   if (!value) return luaL_error(L, "set: the value of '%s' must be a string, a number or a boolean, got %s", s, luaL_typename(L, 3));
   r.set_query({s, n}, *value);

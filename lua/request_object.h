@@ -38,6 +38,7 @@ struct RequestObject {
   void set_query(std::string_view name, std::string_view value);    // replaces
   void drop_query(std::string_view name);
   void set_header(std::string_view name, std::string_view value);
+  void add_header(std::string_view name, std::string_view value);   // one more of that name
   void drop_header(std::string_view name);
 
   proxy::Method its_method() const { return owned ? method : live->method; }

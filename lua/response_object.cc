@@ -73,6 +73,15 @@ bool append_header(std::string& lines, std::string_view name, std::string_view v
   return true;
 }
 
+void drop_header(proxy::Response& r, std::string_view name) {
+  drop_header_line(r.headers, name);
+  if (same_field(name, "content-type")) r.content_type = {};
+  else if (same_field(name, "etag")) r.revision = 0;
+  else if (same_field(name, "cache-control")) r.no_store = false;
+  else if (same_field(name, "retry-after")) r.retry_after_s = 0;
+  else if (same_field(name, "allow")) r.allow = 0;
+}
+
 namespace {
 
 ResponseObject& self(lua_State* L) {
@@ -194,15 +203,33 @@ int set_status(lua_State* L) {
   return 1;
 }
 
+// set_header(name, value or list of values or nil): in place of those of that name.
 int set_header(lua_State* L) {
   ResponseObject& r = own(L, "set_header");
-  std::size_t n = 0, m = 0;
-  const char* s = luaL_checklstring(L, 2, &n);
-  const char* v = luaL_checklstring(L, 3, &m);
-  if (is_framing_field({s, n})) return luaL_error(L, "set_header: '%s' is the server's own", s);
-  if (!append_header(r.response.headers, {s, n}, {v, m}))
-    return luaL_error(L, "set_header: '%s' is not a header that can be sent", s);
-  if (same_field({s, n}, "content-type")) r.response.content_type = {};
+  luaL_checkstring(L, 2);
+  const std::string_view name = text_at(L, 2);
+  if (is_framing_field(name)) return luaL_error(L, "set_header: '%s' is the server's own", name.data());
+  char number[40];
+  const auto can_be_sent = [&](int index) {
+    const auto value = field_value(L, index, number);
+    return value && valid_field_value(*value);
+  };
+  const int n = lua_istable(L, 3) ? static_cast<int>(lua_objlen(L, 3)) : 0;
+  bool good = valid_field_name(name) && (n > 0 || lua_isnil(L, 3) || can_be_sent(3));
+  // All are looked at before any is set.
+  for (int i = 1; good && i <= n; ++i, lua_pop(L, 1)) {
+    lua_rawgeti(L, 3, i);
+    good = can_be_sent(-1);
+  }
+  if (!good) return luaL_error(L, "set_header: '%s' is not a header that can be sent", name.data());
+  std::string& lines = r.response.headers;
+  drop_header_line(lines, name);
+  if (same_field(name, "content-type")) r.response.content_type = {};
+  for (int i = 1; i <= n; ++i, lua_pop(L, 1)) {
+    lua_rawgeti(L, 3, i);
+    append_header(lines, name, *field_value(L, -1, number));
+  }
+  if (n == 0 && !lua_isnil(L, 3)) append_header(lines, name, *field_value(L, 3, number));
   lua_settop(L, 1);
   return 1;
 }

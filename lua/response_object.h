@@ -57,6 +57,9 @@ bool next_header_line(std::string_view& lines, std::string_view& name, std::stri
 void drop_header_line(std::string& lines, std::string_view name);   // all of that name
 // Appends "name: value\r\n". Errors: false when it may not be sent.
 bool append_header(std::string& lines, std::string_view name, std::string_view value);
+// Drops what `r` has under that name, its own lines and what the server would write by itself, so that a value put there
+// stands alone.
+void drop_header(proxy::Response& r, std::string_view name);
 
 template <class F>
 void ResponseObject::each_header(F&& f) const {

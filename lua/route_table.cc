@@ -59,9 +59,16 @@ class LuaRouteTable final : public proxy::RouteTable {
   }
 
  private:
-  // Without its port and the root's dot.
+  // Without its port and the root's dot. The target's own, where it is a whole URL, stands before the header.
+  // Source: RFC 9112, 3.2.2.
   static std::string_view host_of(const proxy::Request& request) {
-    std::string_view host = request.header("host").value_or("");
+    std::string_view host = request.target;
+    if (const std::size_t scheme = host.starts_with('/') ? host.npos : host.find("://"); scheme != host.npos) {
+      host.remove_prefix(scheme + 3);
+      host = host.substr(0, host.find_first_of("/?"));
+    } else {
+      host = request.header("host").value_or("");
+    }
     if (const std::size_t colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) host = host.substr(0, colon);
     if (host.ends_with('.')) host.remove_suffix(1);
     return host;
@@ -189,7 +196,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);
-  open_common(L, data.source, log, runtime.home);
+  open_common(L, data.source, runtime.home);
   for (const SharedSpec& s : data.shared) add_shared(L, s);
   open_file_reader(L, data.modules, nullptr);
   open_stats(L, runtime.home, data.stats);

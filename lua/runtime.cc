@@ -1,6 +1,7 @@
 #include "lua/runtime.h"
 
 #include "lua/context.h"
+#include "lua/credentials.h"
 #include "lua/fields.h"
 #include "lua/sub_exchange.h"
 
@@ -48,7 +49,7 @@ void Runtime::report(std::string_view route, std::string_view what) {
     ++left_out_;
     return;
   }
-  log->error("lua: route '" + std::string(route) + "': " + std::string(what));
+  log->event(proxy::LogLevel::error, "route_error", "lua: route '" + std::string(route) + "': " + std::string(what), {{"route", route}});
 }
 
 }  // namespace sluice::lua

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lua/home.h"
@@ -18,6 +19,8 @@
 namespace sluice::lua {
 
 class Fgen;
+struct Credentials;
+class CacheShared;
 class Limiter;
 struct Commons;
 class SubExchange;
@@ -33,6 +36,7 @@ struct Target {
   proxy::Route* route = nullptr;
   proxy::MethodMap methods;
   Fgen* fgen = nullptr;                          // when `route` is one
+  std::uint32_t depth = 0;                       // of the generators one inside the other, with the outermost
 };
 
 // What sluice.attach() gave a method. At most one of `router`, `words` and `target` is not null; `route` is target's when
@@ -83,6 +87,8 @@ struct Runtime {
   std::shared_ptr<const proxy::StoreSet> stores;
   std::shared_ptr<Commons> commons;              // while it is made
   std::vector<std::shared_ptr<Limiter>> limiters;
+  std::vector<std::unique_ptr<Credentials>> credentials;
+  std::vector<std::pair<std::string, std::shared_ptr<CacheShared>>> caches;   // of route_cache, by name
   std::vector<std::unique_ptr<SubExchange>> subs;
   std::vector<SubExchange*> free_subs;
   std::vector<proxy::Parameter> query;           // scratch of one enqueue

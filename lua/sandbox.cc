@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lua/pattern.h"
+#include "lua/random_seed.h"
 #include "vm/base/read_file.h"
 
 namespace sluice::lua {
@@ -50,12 +51,6 @@ int collect_garbage(lua_State* L) {
   return 1;
 }
 
-// A yield out of a route would be taken for a wait that nobody ends. In a coroutine of the config's own it is fine.
-int yield(lua_State* L) {
-  if (is_route_coroutine(L)) return luaL_error(L, "coroutine.yield outside of a coroutine of your own");
-  return lua_yield(L, lua_gettop(L));
-}
-
 // require "a.b": a/b.lua beside the config. upvalue 1: Sources, 2: the table of what was loaded, 3: Sources to read files
 // into, or null. What is being loaded has a light userdata there instead of its value.
 int require(lua_State* L) {
@@ -68,7 +63,8 @@ int require(lua_State* L) {
   if (!lua_isnil(L, -1)) return 1;
   lua_pop(L, 1);
   const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
-  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(3)));
+  Sources* read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(3)));
+  if (read && read->frozen) read = nullptr;
   const std::string_view module(raw, n);
   for (const char c : module)
     if (!(c == '.' || c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
@@ -91,7 +87,7 @@ int require(lua_State* L) {
   }
   if (text == nullptr)
     return luaL_error(L, read ? "require: no file '%s.lua' beside the config (dots stand for folders)"
-                              : "require: '%s' was not required while the config was read, and routes read no files", raw);
+                              : "require: '%s' was not required while the config was read, and routes and crons read no files", raw);
   lua_pushfstring(L, "@%s.lua", raw);
   if (luaL_loadbufferx(L, text->data(), text->size(), lua_tostring(L, -1), "t") != LUA_OK) return lua_error(L);
   lua_pushvalue(L, 1);
@@ -111,25 +107,13 @@ int require(lua_State* L) {
 
 }  // namespace
 
-bool is_route_coroutine(lua_State* L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
-  bool is = false;
-  if (lua_istable(L, -1)) {
-    lua_pushthread(L);
-    lua_rawget(L, -2);
-    is = !lua_isnil(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-  return is;
-}
-
 namespace {
 
 int read_file_beside(lua_State* L) {
   luaL_checkstring(L, 1);
   const Sources& sources = *static_cast<const Sources*>(lua_touserdata(L, lua_upvalueindex(1)));
-  Sources* const read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(2)));
+  Sources* read = static_cast<Sources*>(lua_touserdata(L, lua_upvalueindex(2)));
+  if (read && read->frozen) read = nullptr;
   const std::string name(text_at(L, 1));
   // No module is called so.
   const std::string key = "file " + name;
@@ -171,6 +155,12 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});
+  // Its generator begins the same in every VM: workers and nodes would all shuffle alike. Of the 53 bits that a number has.
+  lua_getglobal(L, "math");
+  lua_getfield(L, -1, "randomseed");
+  lua_pushnumber(L, static_cast<double>(random_seed() >> 11));
+  lua_call(L, 1, 0);
+  lua_pop(L, 1);
   open_patterns(L);
   lua_createtable(L, 0, 1);
   lua_getglobal(L, "debug");
@@ -188,18 +178,7 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
   lua_setglobal(L, "loadstring");
   lua_pushcfunction(L, collect_garbage);
   lua_setglobal(L, "collectgarbage");
-  lua_getglobal(L, "coroutine");
-  lua_pushcfunction(L, yield);
-  lua_setfield(L, -2, "yield");
-  lua_pop(L, 1);
-
-  // By weak key: a coroutine that nobody holds any more is no route's.
-  lua_newtable(L);
-  lua_createtable(L, 0, 1);
-  lua_pushliteral(L, "k");
-  lua_setfield(L, -2, "__mode");
-  lua_setmetatable(L, -2);
-  lua_setfield(L, LUA_REGISTRYINDEX, kRouteCoroutines);
+  open_coroutines(L);
 
   push_pointer(L, &sources);
   lua_newtable(L);

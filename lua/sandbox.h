@@ -16,11 +16,12 @@ namespace sluice::lua {
 struct Sources {
   std::string folder;                         // of the config file, with its slash; empty: no require()
   std::map<std::string, std::string> text;
+  bool frozen = false;                        // workers read it: a cron's require() adds nothing any more
 };
 
 // The registry's table of the coroutines that routes run in: a yield there is an error.
 inline constexpr const char* kRouteCoroutines = "sluice.route_coroutines";
-bool is_route_coroutine(lua_State* L);
+void open_coroutines(lua_State* L);
 
 // Opens what is allowed. require() finds what is in `sources`; with `read`, which is then the same, it reads files into it.
 // Life: both outlive the VM.

@@ -15,7 +15,7 @@ namespace {
 
 using proxy::Settings;
 
-enum class Unit : std::uint8_t { count, bytes, seconds, flag, text, listen };
+enum class Unit : std::uint8_t { count, bytes, seconds, flag, text, listen, control };
 
 struct Setting {
   std::string_view name;
@@ -52,6 +52,7 @@ constexpr Setting kSettings[] = {
     {"lua_time_limit", Unit::seconds, &Settings::lua_time_ms, 0, 3600},
     {"lua_jit", Unit::flag, &Settings::lua_jit, 0, 0},
     {"log_level", Unit::text, &Settings::log_level, 0, 0},
+    {"control", Unit::control, std::monostate{}, 0, 0},
 };
 
 std::string number_text(double n) {
@@ -162,6 +163,14 @@ std::optional<std::string> read_listen(lua_State* L, Settings& out, std::string&
   return std::nullopt;
 }
 
+// A path, or false for none.
+std::optional<std::string> read_control(lua_State* L, Settings& out) {
+  if (lua_type(L, -1) == LUA_TSTRING && lua_objlen(L, -1) != 0) out.control = text_at(L, -1);
+  else if (lua_type(L, -1) == LUA_TBOOLEAN && lua_toboolean(L, -1) == 0) out.control = "";
+  else return std::string("`control` is the path of a socket, or false for none, got ") + (lua_type(L, -1) == LUA_TSTRING ? "\"\"" : "a " + std::string(luaL_typename(L, -1)));
+  return std::nullopt;
+}
+
 // `at_name`: the name that stands where the mistake is.
 std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& out, std::string& at_name) {
   const std::string name(s.name);
@@ -174,6 +183,7 @@ std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& ou
       out.*std::get<bool Settings::*>(s.field) = lua_toboolean(L, -1) != 0;
       return std::nullopt;
     case Unit::listen: return read_listen(L, out, at_name);
+    case Unit::control: return read_control(L, out);
     case Unit::text: break;
   }
   if (lua_type(L, -1) != LUA_TSTRING) return "`" + name + "` is a string, got a " + luaL_typename(L, -1);

@@ -8,7 +8,7 @@ namespace sluice::lua {
 namespace {
 
 constexpr double kLongestS = 10.0 * 366 * 86'400;
-constexpr std::size_t kMostKeys = 1024;
+constexpr std::size_t kMostKeys = 1024, kKeptBytes = 64 * 1024;
 
 Home& home(lua_State* L) { return *static_cast<Home*>(lua_touserdata(L, lua_upvalueindex(1))); }
 
@@ -59,6 +59,8 @@ int get(lua_State* L) {
   else if (value->type == SharedValue::Type::boolean) lua_pushboolean(L, value->number != 0);
   else if (value->type == SharedValue::Type::number) lua_pushnumber(L, value->number);
   else push(L, value->text);
+  // One large value must not keep its room for good.
+  if (h.scratch.capacity() > kKeptBytes) h.scratch = std::string();
   return 1;
 }
 
@@ -70,6 +72,7 @@ int said(lua_State* L, SharedPut outcome) {
     case SharedPut::absent: why = "not found"; break;
     case SharedPut::no_room: why = "no room"; break;
     case SharedPut::no_number: why = "not a number"; break;
+    case SharedPut::too_large: why = "too large"; break;
   }
   lua_pushboolean(L, 0);
   lua_pushstring(L, why);
@@ -94,6 +97,8 @@ int incr(lua_State* L) {
   const double by = luaL_checknumber(L, 3);
   std::optional<double> initial;
   if (!lua_isnoneornil(L, 4)) initial = luaL_checknumber(L, 4);
+  // One of them would make the counter useless for good.
+  if (!std::isfinite(by) || !std::isfinite(initial.value_or(0))) return luaL_error(L, "incr: what is added is a finite number");
   const std::uint64_t now = home(L).now_us();
   double sum = 0;
   const SharedPut outcome = t.increment(key, by, initial, now, expiry_at(L, 5, now, "incr"), sum);

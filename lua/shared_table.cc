@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "lua/random_seed.h"
+#include "vm/base/check.h"
 #include "vm/base/hash.h"
 
 namespace sluice::lua {
@@ -13,14 +16,50 @@ namespace {
 
 constexpr std::uint64_t kBytesPerBucket = 256;
 constexpr std::uint64_t kAllocation = 16;        // what malloc adds, about
+constexpr int kMovedPerCall = 4;                 // buckets
 
 }  // namespace
 
 SharedTable::SharedTable(std::uint64_t limit_bytes)
-    : seed_(random_seed()),
-      bucket_count_(std::bit_ceil(std::max<std::uint64_t>(64, limit_bytes / kBytesPerBucket))),
-      buckets_(new Entry*[bucket_count_]()),
-      limit_bytes_(limit_bytes) {}
+    : seed_(random_seed()), buckets_(make_buckets(limit_bytes)), limit_bytes_(limit_bytes) {}
+
+// Pages that nobody has touched cost nothing, so a large table begins in no time.
+SharedTable::Buckets SharedTable::make_buckets(std::uint64_t limit_bytes) {
+  Buckets made;
+  made.count = std::bit_ceil(std::max<std::uint64_t>(64, limit_bytes / kBytesPerBucket));
+  // A machine without room for that many does with longer chains.
+  for (;; made.count /= 2) {
+    made.first.reset(static_cast<Entry**>(std::calloc(made.count, sizeof(Entry*))));
+    if (made.first) return made;
+    SLUICE_CHECK(made.count > 64);
+  }
+}
+
+void SharedTable::make_buckets_for(std::uint64_t limit_bytes) {
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (fewer_.count != 0 || limit_bytes / kBytesPerBucket < 4 * buckets_.count) return;
+  }
+  Buckets more = make_buckets(limit_bytes);
+  const std::lock_guard<std::mutex> hold(mutex_);
+  if (fewer_.count != 0 || more.count <= buckets_.count) return;
+  fewer_ = std::exchange(buckets_, std::move(more));
+  moved_ = 0;
+}
+
+void SharedTable::move_some() {
+  for (int i = 0; i < kMovedPerCall && fewer_.count != 0; ++i) {
+    Entry* e = fewer_.first[moved_];
+    fewer_.first[moved_++] = nullptr;
+    while (e) {
+      Entry*& first = buckets_.of(e->hash);
+      Entry* const next = std::exchange(e->next, first);
+      first = e;
+      e = next;
+    }
+    if (moved_ == fewer_.count) fewer_ = {};
+  }
+}
 
 SharedTable::~SharedTable() {
   while (newest_) {
@@ -69,6 +108,7 @@ void SharedTable::drop(Entry* e) {
 }
 
 SharedTable::Entry* SharedTable::find(std::string_view key, std::uint64_t hash, std::uint64_t now_us) {
+  move_some();
   for (Entry* e = bucket(hash); e; e = e->next) {
     if (e->hash != hash || e->key() != key) continue;
     if (alive(*e, now_us)) return e;
@@ -81,8 +121,11 @@ SharedTable::Entry* SharedTable::find(std::string_view key, std::uint64_t hash, 
 bool SharedTable::make_room(std::uint64_t bytes, const Entry* replaced) {
   const std::uint64_t given_back = replaced ? cost(replaced->key_bytes, replaced->text_bytes) : 0;
   if (bytes > limit_bytes_) return false;
+  const std::uint64_t before = bytes_ - given_back;
   for (int i = 0; bytes_ - given_back + bytes > limit_bytes_; ++i) {
-    if (i == kEvictions || oldest_ == nullptr || oldest_ == replaced) return false;
+    // A limit that was lowered is reached in steps: what makes the table smaller has room.
+    if (i == kEvictions) return bytes_ - given_back + bytes <= before;
+    if (oldest_ == nullptr || oldest_ == replaced) return false;
     evicted_ += oldest_->epoch == epoch_;
     drop(oldest_);
   }
@@ -160,10 +203,12 @@ SharedPut SharedTable::increment(std::string_view key, double by, std::optional<
   if (e) {
     if (e->type != SharedValue::Type::number) return SharedPut::no_number;
     touch(e);
+    if (!std::isfinite(e->number + by)) return SharedPut::too_large;
     sum = e->number += by;
     return SharedPut::done;
   }
   if (!initial) return SharedPut::absent;
+  if (!std::isfinite(*initial + by)) return SharedPut::too_large;
   if (!make_room(cost(key.size(), 0), nullptr)) return SharedPut::no_room;
   e = insert(key, hash, 0);
   sum = *initial + by;

@@ -4,6 +4,7 @@
 // that has expired is gone for whoever looks, and its room is taken back when it is met.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,7 +21,7 @@ struct SharedValue {
   std::string_view text;
 };
 
-enum class SharedPut : std::uint8_t { done, exists, absent, no_room, no_number };
+enum class SharedPut : std::uint8_t { done, exists, absent, no_room, no_number, too_large };
 
 // Units: times are microseconds of the monotonic clock; `expires_us` 0: never.
 // Thread: any.
@@ -36,12 +37,15 @@ class SharedTable {
   SharedTable& operator=(const SharedTable&) = delete;
   // A smaller limit is reached by and by, as entries are put.
   void set_limit(std::uint64_t bytes);
+  // Buckets for as much as that, when it is far more than there are for now. What is kept moves over as the table is used.
+  void make_buckets_for(std::uint64_t limit_bytes);
 
   // A text is copied into `room`, where the value then points.
   std::optional<SharedValue> get(std::string_view key, std::uint64_t now_us, std::string& room);
   enum class When : std::uint8_t { always, absent, present };
   SharedPut put(std::string_view key, const SharedValue& value, When when, std::uint64_t now_us, std::uint64_t expires_us);
   // Adds to a number; of an absent key `initial`, which then expires at `expires_us`, is what it is added to. `sum` is what there is now.
+  // Nothing is changed when that is beyond what a double holds.
   SharedPut increment(std::string_view key, double by, std::optional<double> initial, std::uint64_t now_us,
                       std::uint64_t expires_us, double& sum);
   bool remove(std::string_view key, std::uint64_t now_us);
@@ -75,7 +79,16 @@ class SharedTable {
   static constexpr int kEvictions = 1000;
 
   static std::uint64_t cost(std::size_t key_bytes, std::size_t text_bytes);
-  Entry*& bucket(std::uint64_t hash) { return buckets_[hash & (bucket_count_ - 1)]; }
+  struct Buckets {
+    std::size_t count = 0;
+    std::unique_ptr<Entry*[], void (*)(void*)> first{nullptr, std::free};
+    Entry*& of(std::uint64_t hash) { return first[hash & (count - 1)]; }
+  };
+  static Buckets make_buckets(std::uint64_t limit_bytes);
+  Entry*& bucket(std::uint64_t hash) {
+    return fewer_.count != 0 && (hash & (fewer_.count - 1)) >= moved_ ? fewer_.of(hash) : buckets_.of(hash);
+  }
+  void move_some();                              // of `fewer_`
   bool alive(const Entry& e, std::uint64_t now_us) const {
     return e.epoch == epoch_ && (e.expires_us == 0 || e.expires_us > now_us);
   }
@@ -90,8 +103,9 @@ class SharedTable {
 
   std::mutex mutex_;                 // held for one entry's worth of work; all below is guarded by it
   const std::uint64_t seed_;         // so that nobody can choose keys that meet in one bucket
-  std::size_t bucket_count_;         // fixed: growing it would hold the lock for long
-  std::unique_ptr<Entry*[]> buckets_;
+  Buckets buckets_;
+  Buckets fewer_;                    // those of before, of which the first `moved_` have been moved: all at once would hold the lock for long
+  std::size_t moved_ = 0;
   Entry* newest_ = nullptr;
   Entry* oldest_ = nullptr;
   std::uint64_t limit_bytes_, bytes_ = 0, entries_ = 0, hits_ = 0, misses_ = 0, evicted_ = 0;

@@ -4,8 +4,8 @@
 
 ---@alias Method "GET"|"HEAD"|"POST"|"PUT"|"DELETE"|"OPTIONS"|"PATCH"|"TRACE"
 ---@alias Size integer|string bytes, or "64MiB"
----@alias Child string|Handler the name of a store or pool, or a handler
----@alias Children string|table the name of a set, or children
+---@alias Child string|Handler|table|fun(r: Request): any the name of a store or pool, a handler, a function, or, in `children`, several
+---@alias Children string|Handler|table the name of a set, one child, or a list of children, lists and sets
 ---@alias Fields table<string, string|number|boolean>
 ---@alias Class integer RES_ANY, RES_OK or RES_GOOD
 ---@class Handler
@@ -13,7 +13,17 @@
 
 -- Declarations
 
----@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off" }
+-- A listener: "HOST:PORT", or { "HOST:PORT", tag = "NAME", tls = Tls }.
+---@class Tls
+---@field cert string
+---@field key string
+---@field client_ca? string
+---@field verify? "none"|"optional"|"required"
+---@field min_version? "1.2"|"1.3"
+---@field ciphers? string
+---@field names? table<string, { cert: string, key: string }>
+
+---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
 function stores(t) end
@@ -21,6 +31,8 @@ function stores(t) end
 function pools(t) end
 ---@param t table<string, Size>
 function shared(t) end
+---@param t table<string, { options: table<string, string>?, f: (fun(rctx: Rctx, h: table<string, Handle>, args: table): fun(r: Request): any), check: (fun(args: table): string?)? }>
+function handlers(t) end
 ---@param t table<string, "counter"|"histogram">
 function stats(t) end
 ---@param t { map: table<string, Child|function>?, cmap: table<Method, Child|function>?, default: (Child|function)?, tag: string?, host: string?, mode: ("path"|"prefix"|"anchor")?, start: string?, stop: string?, of: ("path"|"key")? }
@@ -40,6 +52,15 @@ function cmdmap(t) end
 ---@param t { child: Child }
 ---@return Handler
 function route_direct(t) end
+---@param t { map: table<string, Child>?, cmap: table<Method, Child>?, default: Child?, mode: ("path"|"prefix"|"anchor")?, start: string?, stop: string?, of: ("path"|"key")? }
+---@return Handler
+function route_map(t) end
+---@param t { child: Child, ttl: number?, bytes: Size?, item: Size?, vary: string[]?, revalidate: boolean?, everybody: boolean?, name: string? }
+---@return Handler
+function route_cache(t) end
+---@param t { child: Child, field: string?, ttl: integer?, min: integer?, max: integer?, default: integer?, inputs: string[]? }
+---@return Handler
+function route_ttl(t) end
 ---@param t {}
 ---@return Handler
 function route_null(t) end
@@ -73,7 +94,7 @@ function route_random(t) end
 ---@param t { children: Children, weights: number[] }
 ---@return Handler
 function route_weighted(t) end
----@param t { child: Child, otherwise: Child, header: string?, query: string?, is: string?, token: string?, f: (fun(r: Request): any)? }
+---@param t { child: Child, otherwise: Child, header: string?, query: string?, body: string?, json: string?, is: (string|number|boolean)?, token: string?, f: (fun(r: Request): any)? }
 ---@return Handler
 function route_match(t) end
 ---@param t { body: string?, file: string?, status: integer?, type: string?, headers: table? }
@@ -82,13 +103,13 @@ function route_static(t) end
 ---@param t { to: string, status: integer?, keep: boolean? }
 ---@return Handler
 function route_redirect(t) end
----@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string? }
+---@param t { child: Child, tokens: string[]?, users: table<string, string>?, realm: string?, tls_names: string[]? }
 ---@return Handler
 function route_auth(t) end
 ---@param t { child: Child, origins: string[], methods: Method[]?, headers: string[]?, expose: string[]?, max_age: number?, credentials: boolean? }
 ---@return Handler
 function route_cors(t) end
----@param t { child: Child, limit: integer, rate: number?, fillrate: number?, tickrate: number?, key: string?, keys: integer?, global: boolean?, name: string? }
+---@param t { child: Child, limit: integer, rate: number?, fillrate: number?, tickrate: number?, key: (string|fun(r: Request): string?)?, keys: integer?, global: boolean?, name: string? }
 ---@return Handler
 function route_ratelim(t) end
 ---@param t { format: ("json"|"prometheus")? }
@@ -167,6 +188,8 @@ function Rctx:cancelled() end
 function Rctx:cfd() end
 ---@return string?
 function Rctx:client_ip() end
+---@return string? cn of the client's certificate, verified
+function Rctx:tls_peer_cn() end
 ---@param h Handle
 ---@param key string
 function Rctx:get(h, key) end
@@ -260,11 +283,11 @@ function Request:client_ip() end
 ---@return string
 function Request:http_version() end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil of the query; nil: takes it away
 ---@return Request
 function Request:set(name, value) end
 ---@param name string
----@param value string|number|boolean
+---@param value string|number|boolean|nil
 ---@return Request
 function Request:set_query(name, value) end
 ---@param method Method
@@ -274,7 +297,7 @@ function Request:set_method(method) end
 ---@return Request
 function Request:set_path(path) end
 ---@param name string
----@param value string|number
+---@param value string|number|nil nil: takes it away
 ---@return Request
 function Request:set_header(name, value) end
 ---@param text string
@@ -318,7 +341,7 @@ function Response:backend() end
 ---@return Response
 function Response:set_status(status) end
 ---@param name string
----@param value string|number
+---@param value string|number|boolean|(string|number|boolean)[]|nil in place of those of that name; nil: takes them away
 ---@return Response
 function Response:set_header(name, value) end
 ---@param text string
@@ -410,7 +433,7 @@ function sluice.stat(name, n) end
 ---@param name string
 ---@param kind ("counter"|"histogram")?
 function sluice.add_stat(name, kind) end
----@param section ("server"|"user")?
+---@param section ("server"|"user"|"caches")?
 ---@return table
 function sluice.server_stats(section) end
 ---@class Limiter

@@ -7,6 +7,9 @@
 namespace sluice::lua {
 namespace {
 
+// Units: bytes. Threads have 2 MiB at least (glibc, with an unlimited stack), 8 as a rule.
+constexpr std::ptrdiff_t kStackBytes = 1 << 20;
+
 // Reached when an error has nobody to catch it, which is a mistake of ours: say what it was, and stop.
 int panic(lua_State* L) {
   const char* what = lua_tostring(L, -1);
@@ -82,6 +85,7 @@ void Vm::adopt_thread() {
 
 int Vm::enter(lua_State* L) {
   if (memory_.armed++ == 0) {
+    memory_.stack = static_cast<const char*>(__builtin_frame_address(0));
     Watch& w = *watch_;
     w.serial.store(w.serial.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     w.running.store(L, std::memory_order_release);
@@ -99,6 +103,14 @@ void Vm::leave(lua_State* L, int forgiving) {
       lua_sethook(L, nullptr, 0, 0);
     }
   }
+}
+
+void Vm::check_stack(lua_State* L) {
+  void* memory = nullptr;
+  lua_getallocf(L, &memory);
+  const Memory& m = *static_cast<const Memory*>(memory);
+  // It grows towards lower addresses wherever we run.
+  if (m.armed > 0 && m.stack - static_cast<const char*>(__builtin_frame_address(0)) > kStackBytes) luaL_error(L, "stack overflow (in C)");
 }
 
 bool Vm::call(lua_State* L, int arguments, int results) {

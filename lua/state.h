@@ -71,6 +71,9 @@ class Vm {
   void collect_all();
   // Units: of one call or resume, until the watchdog stops it; 0: never.
   void set_time_limit(std::uint32_t limit_ms) { watch_->limit_ms.store(limit_ms, std::memory_order_relaxed); }
+  // For C functions that call Lua, which may call them again: LuaJIT bounds its own stack, not the thread's, and a function
+  // that keeps a buffer there would reach the end of it first. Raises when the calls so far have used too much of it.
+  static void check_stack(lua_State* L);
   // The thread that will run it from now on is the caller.
   void adopt_thread();
 
@@ -79,6 +82,7 @@ class Vm {
     std::uint64_t used = 0, limit = 0, refused = 0;
     int armed = 0;                      // protected calls of ours that run
     int forgiving = 0;                  // parts of C++ between them: see Forgive
+    const char* stack = nullptr;        // the thread's, where the outermost of them began
   };
   Vm() = default;
   static void* allocate(void* self, void* old, std::size_t old_size, std::size_t size);

@@ -1,6 +1,7 @@
 // sluice.stat and sluice.server_stats: what a config counts itself, and what the server does.
 #include <cmath>
 
+#include "lua/answer_cache.h"
 #include "lua/user_stat.h"
 #include "proxy/config.h"
 
@@ -35,13 +36,32 @@ void number(lua_State* L, const char* name, double n) {
   lua_setfield(L, -2, name);
 }
 
+// The field `caches` of the table at 2: what each route_cache has done, all workers together.
+void push_caches(lua_State* L, const Home& home) {
+  lua_createtable(L, 0, home.caches ? static_cast<int>(home.caches->size()) : 0);
+  if (home.caches)
+    for (const auto& [name, shared] : *home.caches) {
+      const CacheShared::Totals sum = shared->totals();
+      push(L, name);
+      lua_createtable(L, 0, 6);
+      number(L, "hits", static_cast<double>(sum.hits));
+      number(L, "misses", static_cast<double>(sum.misses));
+      number(L, "passed", static_cast<double>(sum.passed));
+      number(L, "evicted", static_cast<double>(sum.evicted));
+      number(L, "entries", static_cast<double>(sum.entries));
+      number(L, "bytes", static_cast<double>(sum.bytes));
+      lua_rawset(L, -3);
+    }
+  lua_setfield(L, 2, "caches");
+}
+
 // server_stats([section]): all that is counted, or one section of it.
 int server_stats(lua_State* L) {
   const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
   const auto& stats = *static_cast<const std::vector<std::shared_ptr<UserStat>>*>(lua_touserdata(L, lua_upvalueindex(2)));
   const std::string_view section = lua_isnoneornil(L, 1) ? std::string_view() : (luaL_checkstring(L, 1), text_at(L, 1));
-  if (!section.empty() && section != "server" && section != "user")
-    return luaL_error(L, "sluice.server_stats: the sections are server and user");
+  if (!section.empty() && section != "server" && section != "user" && section != "caches")
+    return luaL_error(L, "sluice.server_stats: the sections are server, user and caches");
   if (home.loading) return luaL_error(L, "sluice.server_stats: routes and crons ask, not a config that is read");
   lua_settop(L, 1);
   lua_createtable(L, 0, 2);
@@ -59,23 +79,23 @@ int server_stats(lua_State* L) {
     lua_createtable(L, 0, static_cast<int>(stats.size()));
     for (const std::shared_ptr<UserStat>& s : stats) {
       push(L, s->name());
-      if (s->kind() == UserStat::Kind::counter) {
-        lua_pushnumber(L, static_cast<double>(s->read({}).count));
+      const proxy::Counted sum = s->read();
+      if (!sum.histogram) {
+        lua_pushnumber(L, static_cast<double>(sum.count));
       } else {
-        const UserStat::Summary sum = s->read({0.5, 0.9, 0.99, 0.999});
         lua_createtable(L, 0, 8);
         number(L, "count", static_cast<double>(sum.count));
         number(L, "sum", sum.sum);
         number(L, "min", sum.least);
         number(L, "max", sum.most);
-        static constexpr const char* kNames[] = {"p50", "p90", "p99", "p999"};
-        for (std::size_t i = 0; i < 4; ++i) number(L, kNames[i], sum.quantiles[i]);
+        for (std::size_t i = 0; i < sum.quantiles.size(); ++i) number(L, proxy::Counted::kQuantileNames[i].data(), sum.quantiles[i]);
       }
       lua_rawset(L, -3);
     }
     lua_setfield(L, 2, "user");
   }
-  if (!section.empty()) lua_getfield(L, 2, section == "server" ? "server" : "user");
+  if (section.empty() || section == "caches") push_caches(L, home);
+  if (!section.empty()) lua_getfield(L, 2, section == "caches" ? "caches" : section == "server" ? "server" : "user");
   return 1;
 }
 

@@ -140,6 +140,7 @@ int gsub(lua_State* L) {
   const double most = luaL_optnumber(L, 4, static_cast<double>(subject.size()) + 1);
   const bool anchored = !pattern.empty() && pattern.front() == '^';
   if (anchored) pattern.remove_prefix(1);
+  if (kind != LUA_TSTRING) Vm::check_stack(L);
   PatternMatcher m(L, subject, pattern);
   luaL_Buffer out;
   luaL_buffinit(L, &out);

@@ -6,7 +6,7 @@ namespace sluice::lua {
 
 bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around) {
   // Sized first: views into the arena must not move.
-  std::size_t bytes = from.its_path().size();
+  std::size_t bytes = from.its_path().size() + (from.owned ? 0 : from.live->target.size());
   const auto each_query = [&](auto&& f) {
     if (from.owned)
       for (std::size_t i = 0; i < from.query_count; ++i) f(from.query[i].name, from.query[i].value);
@@ -33,7 +33,8 @@ bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around
   };
   request_.method = from.its_method();
   request_.method_text = proxy::name(request_.method);
-  request_.path = request_.target = keep(from.its_path());
+  request_.path = keep(from.its_path());
+  request_.target = from.owned ? request_.path : keep(from.live->target);
   request_.query.clear();
   each_query([&](std::string_view n, std::string_view v) { const auto k = keep(n); request_.query.push_back({k, keep(v)}); });
   request_.headers.clear();
@@ -70,6 +71,7 @@ void SubExchange::send(Context& parent, std::uint32_t index, proxy::Route& route
   route_ = &route;
   behind_write_ = behind_write;
   route_slot = 0;
+  passed_to = nullptr;
   runtime_.services->keep();
   route.start(*this, match_, *runtime_.services);
 }

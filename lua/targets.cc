@@ -3,6 +3,7 @@
 
 #include "lua/box.h"
 #include "lua/context.h"
+#include "proxy/choosing_route.h"
 #include "proxy/module_route.h"
 
 namespace sluice::lua {
@@ -63,10 +64,19 @@ Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what) {
     target->kind = Target::Kind::route;
     target->name = fgen->name();
     target->route = target->fgen = fgen;
+    target->depth = fgen->depth();
     runtime.targets.push_back(std::move(target));
     return runtime.targets.back().get();
   }
-  luaL_error(L, "%s: a store, a pool, a route or a function generator expected, got %s", what, luaL_typename(L, index));
+  std::unique_ptr<proxy::Route> inside;
+  if (auto* router = find_boxed<proxy::Router>(L, index, Kind::route)) inside = std::make_unique<proxy::RouterRoute<proxy::Router>>(*router);
+  else if (auto* words = find_boxed<proxy::WordRouter>(L, index, Kind::word_route)) inside = std::make_unique<proxy::RouterRoute<proxy::WordRouter>>(*words);
+  if (inside) {
+    Target* made = push_route(L, runtime, std::move(inside), "router");
+    lua_pop(L, 1);
+    return made;
+  }
+  luaL_error(L, "%s: a store, a pool, a route, a router or a function generator expected, got %s", what, luaL_typename(L, index));
   return nullptr;
 }
 
@@ -83,6 +93,22 @@ Target* answering(lua_State* L, Runtime& runtime, int index, const char* what) {
   runtime.routes.push_back(std::move(route));
   runtime.targets.push_back(std::move(made));
   return runtime.targets.back().get();
+}
+
+proxy::Route& one_route(lua_State* L, Runtime& runtime, int index, const char* what) {
+  Target* target = answering(L, runtime, index, what);
+  if (target->kind == Target::Kind::route) return *target->route;
+  runtime.routes.push_back(std::make_unique<proxy::MethodsRoute>(target->methods));
+  return *runtime.routes.back();
+}
+
+Target* push_route(lua_State* L, Runtime& runtime, std::unique_ptr<proxy::Route> route, const char* name) {
+  auto target = std::make_unique<Target>();
+  target->kind = Target::Kind::route;
+  target->name = name;
+  target->route = route.get();
+  runtime.routes.push_back(std::move(route));
+  return push_target(L, runtime, std::move(target));
 }
 
 Target* push_target(lua_State* L, Runtime& runtime, std::unique_ptr<Target> target) {

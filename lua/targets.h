@@ -18,5 +18,9 @@ Fgen& wrap_function(lua_State* L, Runtime& runtime, int index, const char* name)
 Target* target_at(lua_State* L, Runtime& runtime, int index, const char* what);
 // What answers requests: a route or routes by method. A store or pool does by the module interface.
 Target* answering(lua_State* L, Runtime& runtime, int index, const char* what);
+// The same as one route: a map of methods chooses when it is asked.
+proxy::Route& one_route(lua_State* L, Runtime& runtime, int index, const char* what);
+// A route of C++ under that name, as a value.
+Target* push_route(lua_State* L, Runtime& runtime, std::unique_ptr<proxy::Route> route, const char* name);
 
 }  // namespace sluice::lua

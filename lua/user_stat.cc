@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sluice::lua {
 namespace {
@@ -12,9 +13,19 @@ void plus(std::atomic<T>& a, T n) {
   a.store(a.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
+std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return b < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
+  return sum;
+}
+// What JSON has no number for would take all of the stats with it.
+double sum_of(double a, double b) { return std::clamp(a + b, std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()); }
+
 }  // namespace
 
-void StatCell::add(double n) { plus<std::int64_t>(count, static_cast<std::int64_t>(n)); }
+void StatCell::add(double n) {
+  count.store(sum_of(count.load(std::memory_order_relaxed), static_cast<std::int64_t>(n)), std::memory_order_relaxed);
+}
 
 std::size_t StatCell::bucket_of(double value) {
   if (!(value > 0)) return 0;
@@ -41,7 +52,7 @@ void StatCell::record(double value) {
     if (value > most.load(std::memory_order_relaxed)) most.store(value, std::memory_order_relaxed);
   }
   plus<std::int64_t>(count, 1);
-  plus(sum, value);
+  sum.store(sum_of(sum.load(std::memory_order_relaxed), value), std::memory_order_relaxed);
   plus<std::uint64_t>((*buckets)[bucket_of(value)], 1);
 }
 
@@ -59,8 +70,10 @@ StatCell& UserStat::cell(std::uint16_t worker) {
   return *cell;
 }
 
-UserStat::Summary UserStat::read(std::initializer_list<double> quantiles) const {
-  Summary s;
+proxy::Counted UserStat::read() const {
+  proxy::Counted s;
+  s.name = name_;
+  s.histogram = kind_ == Kind::histogram;
   std::vector<std::uint64_t> all(kind_ == Kind::histogram ? StatCell::kBuckets : 0);
   std::uint64_t recorded = 0;
   bool some = false;
@@ -68,9 +81,9 @@ UserStat::Summary UserStat::read(std::initializer_list<double> quantiles) const 
     const StatCell* c = place.load(std::memory_order_acquire);
     const std::int64_t n = c ? c->count.load(std::memory_order_relaxed) : 0;
     if (n == 0) continue;
-    s.count += n;
+    s.count = sum_of(s.count, n);
     if (kind_ == Kind::counter) continue;
-    s.sum += c->sum.load(std::memory_order_relaxed);
+    s.sum = sum_of(s.sum, c->sum.load(std::memory_order_relaxed));
     const double least = c->least.load(std::memory_order_relaxed), most = c->most.load(std::memory_order_relaxed);
     s.least = some ? std::min(s.least, least) : least;
     s.most = some ? std::max(s.most, most) : most;
@@ -82,12 +95,13 @@ UserStat::Summary UserStat::read(std::initializer_list<double> quantiles) const 
     }
   }
   if (kind_ == Kind::counter) return s;
-  for (const double q : quantiles) {
+  for (std::size_t i = 0; i < s.quantiles.size(); ++i) {
+    const double q = proxy::Counted::kQuantiles[i];
     const auto wanted = static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(recorded)));
     std::uint64_t seen = 0;
     std::size_t at = 0;
     while (at < all.size() && (seen += all[at]) < wanted) ++at;
-    s.quantiles.push_back(recorded == 0 ? 0 : std::clamp(StatCell::middle_of(std::min(at, all.size() - 1)), s.least, s.most));
+    s.quantiles[i] = recorded == 0 ? 0 : std::clamp(StatCell::middle_of(std::min(at, all.size() - 1)), s.least, s.most);
   }
   return s;
 }

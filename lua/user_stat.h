@@ -9,6 +9,7 @@
 
 #include "lua/home.h"
 #include "lua/state.h"
+#include "proxy/counted.h"
 
 namespace sluice::lua {
 
@@ -23,7 +24,8 @@ struct StatCell {
   std::atomic<double> sum{0}, least{0}, most{0};
   std::unique_ptr<std::array<std::atomic<std::uint64_t>, kBuckets>> buckets;   // of a histogram
 
-  void add(double n);                            // of a counter; whole
+  // Neither goes beyond what its type holds: it stays at the end.
+  void add(double n);                            // of a counter; whole, at most 2^53 either way
   void record(double value);
   static std::size_t bucket_of(double value);
   static double middle_of(std::size_t bucket);
@@ -45,13 +47,8 @@ class UserStat {
   // Made when it is asked for first. Thread: control.
   StatCell& cell(std::uint16_t worker);
 
-  struct Summary {
-    std::int64_t count = 0;
-    double sum = 0, least = 0, most = 0;
-    std::vector<double> quantiles;               // as asked
-  };
   // Thread: any. What is written meanwhile is counted in part.
-  Summary read(std::initializer_list<double> quantiles) const;
+  proxy::Counted read() const;
 
  private:
   const std::string name_;

@@ -4,6 +4,7 @@
 #include "lua/box.h"
 #include "lua/context.h"
 #include "lua/library.h"
+#include "lua/credentials.h"
 #include "lua/inspector.h"
 #include "lua/limiter_api.h"
 #include "lua/log_api.h"
@@ -31,7 +32,9 @@ int new_handle(lua_State* L) {
   if (f.is_ready()) return luaL_error(L, "new_handle: after ready{}");
   if (f.handles().size() == kHandlesPerFgen) return luaL_error(L, "new_handle: more than %d handles", kHandlesPerFgen);
   if (find_boxed<Fgen>(L, 2, Kind::fgen) == &f) return luaL_error(L, "new_handle: a generator cannot be its own child");
-  lua_pushinteger(L, f.add_handle(target_at(L, f.runtime(), 2, "new_handle")));
+  const Target* to = target_at(L, f.runtime(), 2, "new_handle");
+  if (to->depth >= kDeepestRoutes) return luaL_error(L, "new_handle: routes inside routes are at most %d deep", static_cast<int>(kDeepestRoutes));
+  lua_pushinteger(L, f.add_handle(to));
   return 1;
 }
 
@@ -39,12 +42,13 @@ int new_handle(lua_State* L) {
 int ready(lua_State* L) {
   Fgen& f = self(L, "ready");
   if (f.is_ready()) return luaL_error(L, "ready: it is ready already");
+  Vm::check_stack(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
   lua_pushnil(L);
   while (lua_next(L, 2) != 0) {
     const std::string_view key = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
-    if (key != "f" && key != "a" && key != "n" && key != "u") return luaL_error(L, "ready: its fields are f, a, n and u");
+    if (key != "f" && key != "a" && key != "n" && key != "u") return luaL_error(L, "ready has no `%s`; its fields are f (the generator), a (its argument), n (a name) and u (how many objects)", lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?");
     lua_pop(L, 1);
   }
   lua_getfield(L, 2, "n");
@@ -78,15 +82,6 @@ int wrap(lua_State* L) {
   Fgen& f = wrap_function(L, runtime, 1, name);
   push_box(L, Kind::fgen, &f);
   return 1;
-}
-
-Target* push_route(lua_State* L, Runtime& runtime, std::unique_ptr<proxy::Route> route, const char* name) {
-  auto target = std::make_unique<Target>();
-  target->kind = Target::Kind::route;
-  target->name = name;
-  target->route = route.get();
-  runtime.routes.push_back(std::move(route));
-  return push_target(L, runtime, std::move(target));
 }
 
 // core.null(), core.direct(store or pool), core.stores()
@@ -144,19 +139,18 @@ int limit_route(lua_State* L) {
   Runtime& runtime = building(L, "routes");
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 4);
-  Target* child = answering(L, runtime, 1, "route_ratelim");
+  proxy::Route& child = one_route(L, runtime, 1, "route_ratelim");
   std::string why;
   const std::optional<LimitKey> key = LimitKey::read(lua_isnil(L, 3) ? std::string_view() : text_at(L, 3));
   std::shared_ptr<Limiter> limiter;
-  if (child->kind != Target::Kind::route) why = "its child is a map of methods; put it into each of them";
-  else if (!key) why = "`key` is client_ip, key, header:NAME or query:NAME";
+  if (!key) why = "`key` is client_ip, key, header:NAME or query:NAME";
   else limiter = limiter_of(L, runtime, 2, !lua_isnil(L, 4), lua_isnil(L, 4) ? std::string() : std::string(text_at(L, 4)), why);
   if (!limiter) {
     lua_pushnil(L);
     push(L, why);
     return 2;
   }
-  push_route(L, runtime, std::make_unique<LimitRoute>(std::move(limiter), *key, *child->route), "ratelim");
+  push_route(L, runtime, std::make_unique<LimitRoute>(std::move(limiter), *key, child), "ratelim");
   return 1;
 }
 
@@ -180,7 +174,8 @@ void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const pro
   runtime.stores = std::move(stores);
   static constexpr luaL_Reg kFgen[] = {{"new_handle", new_handle}, {"ready", ready}, {nullptr, nullptr}};
   static constexpr luaL_Reg kNone[] = {{nullptr, nullptr}};
-  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {"ratelim", limit_route}, {nullptr, nullptr}};
+  static constexpr luaL_Reg kCoreFunctions[] = {{"null", null_route}, {"direct", direct}, {"stores", stores_route}, {"wrap", wrap}, {"ratelim", limit_route},
+                                                 {"credentials", credentials}, {nullptr, nullptr}};
   static constexpr luaL_Reg kPublic[] = {{"funcgen_new", funcgen_new}, {"register_cron", done_elsewhere}, {"add_stat", done_elsewhere}, {"ratelim_tbf", ratelim},
                                          {"ratelim_global_tbf", ratelim_global}, {nullptr, nullptr}};
   make_class(L, Kind::fgen, "sluice.funcgen", kFgen);
@@ -198,6 +193,7 @@ void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const pro
   lua_getglobal(L, "sluice");
   set_functions(L, kPublic, &runtime);
   open_routers(L, runtime);
+  open_handlers(L, runtime);
   open_request_log(L, runtime.home);
   // The module interface of all stores, as something that new_handle() takes.
   push_route(L, runtime, std::make_unique<proxy::ModuleRoute>(*runtime.stores), "internal");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/counted.h"
 #include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/route.h"
@@ -28,6 +29,8 @@ class Config {
   virtual std::string explain() const { return "the module interface of the store\n"; }
   // Its jobs, or null. Life: the config's; they change while they run, the config does not.
   virtual Crons* crons() const { return nullptr; }
+  // What the config counts itself, and its limiters, as of now.
+  virtual std::vector<Counted> counted() const { return {}; }
   // Errors: "FILE:LINE: sentence".
   virtual Result<std::unique_ptr<RouteTable>, std::string> make_routes(std::shared_ptr<const StoreSet> stores,
                                                                        std::uint16_t worker) const = 0;

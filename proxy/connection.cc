@@ -525,7 +525,6 @@ void Connection::check_time() {
   if (shaking()) {
     if (now < greeting_until_us_) return settle();
     counters.timeouts.add();
-    counters.tls_failures.add();
     return lose();
   }
   if (idle()) {

@@ -94,6 +94,7 @@ void ConnectionExchange::reset() {
   next = nullptr;
   arrived_us = 0;
   route_slot = 0;
+  passed_to = nullptr;
   whole = blocked = started = returned = ready = expired = false;
   safe = true;
   module = holds_writes = counted_active = counted_unsafe = false;

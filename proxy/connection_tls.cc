@@ -51,11 +51,7 @@ void Connection::read_tls() {
     if (errno != EAGAIN && errno != EINTR) lose();
     return;
   }
-  if (got == 0) {
-    if (!shaking()) return ended_by_client();
-    worker_.counters().tls_failures.add();
-    return lose();
-  }
+  if (got == 0) return ended_by_client();
   const std::string_view cipher(worker_.cipher_buffer(), static_cast<std::size_t>(got));
   if (lingering_) return discard(cipher.size());
   if (fresh_tls_ && looks_like_http(cipher)) return refuse_plain();
@@ -158,6 +154,7 @@ void Connection::say_farewell() {
 }
 
 void Connection::drop_tls() {
+  if (shaking()) worker_.counters().tls_failures.add();
   if (wire_) worker_.give_back(std::move(wire_));
   tls_.reset();
 }

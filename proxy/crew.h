@@ -46,6 +46,8 @@ class Crew {
   void hear(const News& news);
   Worker& serving(std::uint32_t turn) { return *members_[turn % size()].worker; }
 
+  // Those that run, by their numbers: the generation that their new requests use, and their counters.
+  void each(const std::function<void(std::uint16_t index, std::uint64_t generation, const Counters& counters)>& f) const;
   // What workers hold, heard later.
   void report(Generations::Hear hear);
   const Generations& generations() const { return generations_; }

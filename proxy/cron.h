@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,8 +51,8 @@ class Crons {
   };
   // Runs what is due, each once, however often it was missed.
   virtual Ran run(std::uint64_t now_ms) = 0;
-  // False: nobody waits for it.
-  virtual bool answered(const CronAnswer& answer) = 0;
+  // What heard it is no run, but may fail, or want a reload. Nothing: nobody waits for it.
+  virtual std::optional<Ran> answered(const CronAnswer& answer) = 0;
 };
 
 }  // namespace sluice::proxy

@@ -29,6 +29,9 @@ class Store {
   virtual bool has_input(std::string_view name) const = 0;
   // Whether POST to that input carries a body (411 without a length); false for unknown names.
   virtual bool input_takes_body(std::string_view name) const = 0;
+  // Grows with every commit, before the answers that depend on it leave: what was read at one number is what there is as
+  // long as the number stands. 0: not known. Thread: any.
+  virtual std::uint64_t changes() const { return 0; }
 };
 using StorePtr = std::shared_ptr<Store>;
 
@@ -100,6 +103,13 @@ struct EngineCounters {
   std::uint32_t owners = 0;                     // threads
 };
 
+// Of one store that is open, all shards together, since it was opened.
+struct StoreCounters {
+  std::string name;
+  std::uint32_t shards = 1;
+  std::uint64_t bursts = 0, burst_events = 0, commits = 0, faults = 0;
+};
+
 // What reload has made ready and nobody uses yet. Dropping it undoes everything.
 class StorePlan {
  public:
@@ -135,6 +145,8 @@ class EngineControl {
   // Errors: a sentence; also when the timer failed.
   virtual Result<void, std::string> run_timer(std::string_view store, std::string_view timer) = 0;
   virtual EngineCounters counters() const = 0;   // Thread: any
+  // Each store that is open, those that a reload removed and that requests still hold too.
+  virtual void each_store(const std::function<void(const StoreCounters&)>& f) const {}
 };
 
 class Log;

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace sluice::proxy {
 namespace {
@@ -114,6 +115,14 @@ std::optional<LogLevel> find_log_level(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (kNames[i] == name) return static_cast<LogLevel>(i);
   return std::nullopt;
+}
+
+void Log::event(LogLevel level, std::string_view its_name, std::string_view line, std::initializer_list<Field> fields) {
+  write(level, line);
+  if (!watched(Stream::events)) return;
+  std::vector<Field> all{{"event", its_name}, {"text", line}};
+  all.insert(all.end(), fields.begin(), fields.end());
+  streams_->say(Stream::events, level, Streams::kNoWorker, all);
 }
 
 std::unique_ptr<Log> make_log(int fd, LogLevel level) { return std::make_unique<AsyncLog>(fd, level); }

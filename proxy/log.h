@@ -1,9 +1,13 @@
-// What the server says about itself: one line per event on standard error, written by a thread of its own.
+// What the server says about itself: one line per event on standard error, written by a thread of its own; and on the
+// streams that somebody follows.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string_view>
+
+#include "proxy/streams.h"
 
 namespace sluice::proxy {
 
@@ -21,10 +25,24 @@ class Log {
   virtual bool takes(LogLevel level) const = 0;
   virtual void set_level(LogLevel level) = 0;
 
-  void debug(std::string_view line) { write(LogLevel::debug, line); }
-  void info(std::string_view line) { write(LogLevel::info, line); }
-  void warn(std::string_view line) { write(LogLevel::warn, line); }
-  void error(std::string_view line) { write(LogLevel::error, line); }
+  // Something that happened to the server: the line for the log, and for who watches `events` also a name (snake_case:
+  // "reloaded", "backend_bad") and what it was about: {"event":NAME,"text":LINE,...}. Watchers hear it at any level.
+  //   log.event(LogLevel::warn, "backend_bad", "backend east-1 is bad: refused", {{"backend", label}, {"failures", n}});
+  void event(LogLevel level, std::string_view name, std::string_view line, std::initializer_list<Field> fields = {});
+
+  // Events without a name of their own.
+  void debug(std::string_view line) { event(LogLevel::debug, "log", line); }
+  void info(std::string_view line) { event(LogLevel::info, "log", line); }
+  void warn(std::string_view line) { event(LogLevel::warn, "log", line); }
+  void error(std::string_view line) { event(LogLevel::error, "log", line); }
+
+  // Null: nobody can watch. Set before other threads write; outlives them.
+  void set_streams(Streams* streams) { streams_ = streams; }
+  Streams* streams() const { return streams_; }
+  bool watched(Stream s) const { return streams_ != nullptr && streams_->watched(s); }
+
+ private:
+  Streams* streams_ = nullptr;
 };
 
 // To the descriptor `fd` (2: standard error), which stays the caller's.

@@ -80,7 +80,9 @@ int main(int argc, char** argv) {
   Outcome outcome;
   {
     // Gone, and written out, before our own last line.
+    Streams streams;
     const std::unique_ptr<Log> log = make_log(2, LogLevel::info);
+    log->set_streams(&streams);
     outcome = run(*options, signals, *log);
   }
   if (!outcome.out.empty()) say(stdout, outcome.out);

@@ -11,7 +11,9 @@ namespace {
 
 class ModuleConfig final : public Config {
  public:
-  explicit ModuleConfig(StoreSpec spec) : stores_{std::move(spec)} {}
+  explicit ModuleConfig(StoreSpec spec) : stores_{std::move(spec)} {
+    settings_.control = "";                // no socket but the one that a flag asks for
+  }
   const Settings& settings() const override { return settings_; }
   const std::vector<StoreSpec>& stores() const override { return stores_; }
   bool has_routes() const override { return false; }
@@ -21,7 +23,7 @@ class ModuleConfig final : public Config {
   }
 
  private:
-  const Settings settings_;
+  Settings settings_;
   const std::vector<StoreSpec> stores_;
 };
 

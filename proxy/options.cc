@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -31,6 +32,7 @@ constexpr std::string_view kUsage =
     "  --budget SIZE       payload bytes held by the whole process (64MiB)\n"
     "  --connections N     open at once (10000)\n"
     "  --timeout-ms N      from a whole request to its answer (30000)\n"
+    "  --control PATH      the socket for sluicectl (beside the config, FILE.sock; with --module: none)\n"
     "  --test-control PATH for tests of modules only: time stands still, and a socket there moves it and runs timers\n"
     "\n"
     "  --version           say which version this is\n"
@@ -41,13 +43,13 @@ constexpr std::string_view kUsage =
 // As typed; an option that was not given has no value.
 struct Typed {
   std::optional<std::string> config, module, store, check, explain, host, port, threads, budget, connections, timeout_ms,
-      test_control;
+      control, test_control;
   bool allow_destroy = false;
 };
 
-constexpr std::array<std::string_view, 15> kFlags = {"--config", "--module",  "--store",  "--check", "--explain", "--allow-destroy",
+constexpr std::array<std::string_view, 16> kFlags = {"--config", "--module",  "--store",  "--check", "--explain", "--allow-destroy",
                                                      "--host",   "--port",    "--threads", "--budget",
-                                                     "--connections", "--timeout-ms", "--test-control", "--version", "--help"};
+                                                     "--connections", "--timeout-ms", "--control", "--test-control", "--version", "--help"};
 
 // Levenshtein; for the few short words of a command line.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -120,6 +122,7 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   option("--budget", typed.budget);
   option("--connections", typed.connections);
   option("--timeout-ms", typed.timeout_ms);
+  option("--control", typed.control);
   option("--test-control", typed.test_control);
   CLI::Option* check = app.add_option("--check", check_file)->expected(0, 1);
   app.add_flag("--allow-destroy", typed.allow_destroy);
@@ -181,6 +184,7 @@ void Overrides::apply(Settings& settings) const {
   if (budget_bytes) settings.payload_budget_bytes = *budget_bytes;
   if (connections) settings.connections = *connections;
   if (timeout_ms) settings.request_timeout_ms = *timeout_ms;
+  if (control) settings.control = *control;
 }
 
 Result<Options, Stop> read_options(const std::vector<std::string>& arguments, std::string_view version) {
@@ -206,7 +210,7 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
     return misused("nothing to serve: give --config FILE, or --module FILE and --store DIR; see `sluice --help`");
   for (const auto& [flag, value] : {std::pair{"--config", &typed.config}, std::pair{"--module", &typed.module},
                                     std::pair{"--store", &typed.store}, std::pair{"--host", &typed.host},
-                                    std::pair{"--test-control", &typed.test_control}})
+                                    std::pair{"--control", &typed.control}, std::pair{"--test-control", &typed.test_control}})
     if (*value && (*value)->empty()) return misused(std::string(flag) + " needs a value");
   options.config = typed.config.value_or("");
   options.module = typed.module.value_or("");
@@ -215,6 +219,11 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
 
   Overrides& over = options.overrides;
   over.host = typed.host;
+  if (typed.control) {
+    // Of the folder that it was started in, whatever the config's is.
+    std::error_code ignored;
+    over.control = std::filesystem::absolute(*typed.control, ignored).string();
+  }
   if (auto taken = take_number<std::uint16_t>("--port", typed.port, 0, 65535, over.port); !taken) return taken.error();
   if (auto taken = take_number<std::uint32_t>("--threads", typed.threads, 0, 256, over.threads); !taken)
     return taken.error();

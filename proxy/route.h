@@ -53,6 +53,8 @@ class Services {
   virtual const Settings& settings() = 0;
 };
 
+class Route;
+
 // A request on its way to its answer. The connection owns its place in the order of answers; the route owns when.
 // Thread: worker. Life: until answer() is called; the route may keep the pointer so long, also when the client has gone.
 class Exchange {
@@ -66,6 +68,8 @@ class Exchange {
   virtual bool behind_write() const = 0;
   // The route's own word while it holds the exchange: where it keeps what belongs to it, for client_gone().
   std::uint32_t route_slot = 0;
+  // The route that holds it, when the one it was given to only chose (choosing_route.h): whom client_gone() is for.
+  Route* passed_to = nullptr;
   // For `behind_write` of those that follow: a write to a store was submitted and is not answered yet.
   virtual void hold_writes(bool held) = 0;
 };

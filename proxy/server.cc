@@ -81,8 +81,10 @@ Server::Server(ServerParts parts, std::string path, Overrides overrides, std::st
     : parts_(parts),
       reloader_(parts.reader, parts.engine, std::move(path), std::move(overrides)),
       version_(std::move(version)),
-      news_("control.news", kNews) {
+      news_("control.news", kNews),
+      control_(parts.log.streams()) {
   parts_.reader.set_stats(this);
+  add_commands();
 }
 
 Server::~Server() = default;
@@ -112,6 +114,7 @@ Result<Server::Next, std::string> Server::prepare() {
     crew_ = std::make_unique<Crew>(parts_.engine, *limits_, news_);
   }
   if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
+  if (auto opened = open_control(settings); !opened) return std::move(opened).error();
   if (auto made = reloader_.prepare(next.config, crew_->indices(next.workers)); !made) return std::move(made).error();
   for (std::size_t i = 0; i < next.listeners.places.size(); ++i) next.listeners.places[i].tls = next.config.tls[i];
   return next;
@@ -129,6 +132,7 @@ std::vector<std::string> Server::switch_to(Next next) {
   crew_->install(workers, std::move(generations), [this, workers](std::uint16_t w) { return listen_set_.of_worker(w, workers); }, wall_ms());
   if (before != 0 && before != workers) lines.push_back(fmt::format("workers {} -> {}", before, workers));
   begin_crons();
+  listen_for_control();
   return lines;
 }
 
@@ -147,7 +151,8 @@ Result<Started, std::string> Server::start() {
     more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", i == 1 ? "" : ",", json(places[i]->asked.host), places[i]->address.port(),
                         json(places[i]->asked.tag), tls(*places[i]));
   if (!more.empty()) more = ",\"more\":[" + more + "]";
-  parts_.log.info(fmt::format("serving {} on {}", reloader_.path(), describe(first)));
+  if (control_.socket()) more += ",\"control\":" + json(control_.socket()->path());
+  parts_.log.event(LogLevel::info, "serving", fmt::format("serving {} on {}", reloader_.path(), describe(first)));
   return Started{first.address.port(),
                  fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", first.address.port(), crew_->size(),
                              json(first.asked.host), stores, getpid(), json(version_), tls(first), more)};
@@ -159,6 +164,7 @@ std::string Server::serve() {
     run_crons();
     look_at_listeners();
     look_at_generations();
+    run_timers();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
     if (reload_wanted_ && !crew_->switching() && !end_wanted_) reload();
   }
@@ -182,26 +188,33 @@ void Server::look_at_generations() {
   held_said_ms_ = now;
   crew_->report([this](const std::vector<GenerationReport>& reports) {
     for (const GenerationReport& r : reports)
-      if (!r.serves) parts_.log.warn("still held: " + describe(r, wall_ms()));
+      if (!r.serves) parts_.log.event(LogLevel::warn, "generation_held", "still held: " + describe(r, wall_ms()), {{"generation", r.number}});
   });
 }
 
 void Server::wait_for_news() {
   TestControl* const test = parts_.test_control;
-  pollfd fds[3] = {{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
+  std::vector<pollfd> fds{{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
+  const std::size_t mine = fds.size();
+  control_.wait_for(fds);
+  int timeout_ms = control_timeout_ms();
   const std::uint64_t now = now_ms();
   std::uint64_t next = listen_set_.next_ms(now);
   if (crons_) next = std::min(next, crons_->next_ms());
   // A clock of the wall's may jump: it is looked at now and then.
   if (crew_->generations().oldest_held_since_ms() != 0) next = std::min(next, now + kHeldLong_ms);
-  int timeout_ms = -1;
-  if (next != kNever) timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
-  if (poll(fds, 3, timeout_ms) <= 0) return;
+  if (next != kNever) {
+    const auto next_in_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
+    timeout_ms = timeout_ms < 0 ? next_in_ms : std::min(timeout_ms, next_in_ms);
+  }
+  if (poll(fds.data(), fds.size(), timeout_ms) < 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[2].revents != 0) test->hear(parts_.engine);
-  if (fds[1].revents == 0) return;
-  news_.wake().quiet();
-  news_.drain([this](News&& news) { hear(std::move(news)); });
+  if (fds[1].revents != 0) {
+    news_.wake().quiet();
+    news_.drain([this](News&& news) { hear(std::move(news)); });
+  }
+  control_.hear(fds.data() + mine);
 }
 
 void Server::hear_signals() {
@@ -212,7 +225,7 @@ void Server::hear_signals() {
     }
     end_wanted_ = true;
     parts_.signals.let_next_end_us();
-    parts_.log.info("ending: finishing what was accepted; a second signal ends at once");
+    parts_.log.event(LogLevel::info, "ending", "ending: finishing what was accepted; a second signal ends at once");
     return;
   }
 }
@@ -222,27 +235,36 @@ void Server::hear(News news) {
   crew_->hear(news);
   if (news.kind == News::Kind::answered) {
     --cron_events_;
-    if (crons_) crons_->answered(news.cron);
+    if (crons_) note(crons_->answered(news.cron).value_or(Crons::Ran{}));
   }
   if (!reload_unsaid_ || crew_->switching()) return;
   reload_unsaid_ = false;
   reloads_.add();
-  parts_.log.info(fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()));
+  parts_.log.event(LogLevel::info, "reloaded", fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()),
+                   {{"generation", reloader_.generation()}});
+  answer_reloads({});
 }
 
 void Server::reload() {
   reload_wanted_ = false;
+  // Who asks from here on asks for the next one: this one may have read the file before.
+  reloading_for_.insert(reloading_for_.end(), reload_askers_.begin(), reload_askers_.end());
+  reload_askers_.clear();
   Result<Next, std::string> next = prepare();
   if (!next) return reload_failed(next.error());
-  for (const std::string& w : next->config.warnings) parts_.log.warn("reload: " + w);
+  for (const std::string& w : next->config.warnings) parts_.log.event(LogLevel::warn, "reload_warning", "reload: " + w);
+  reload_warnings_ = next->config.warnings;
   const std::vector<std::string> lines = switch_to(*std::move(next));
   reload_unsaid_ = true;
-  for (const std::string& line : lines) parts_.log.info("reload: " + line);
+  for (const std::string& line : lines) parts_.log.event(LogLevel::info, "reload_change", "reload: " + line);
 }
 
 void Server::reload_failed(std::string_view why) {
   reload_failures_.add();
-  parts_.log.error(fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()));
+  parts_.log.event(LogLevel::error, "reload_failed",
+                   fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()),
+                   {{"generation", reloader_.generation()}, {"error", why}});
+  answer_reloads(why);
 }
 
 void Server::begin_crons() {
@@ -265,7 +287,10 @@ std::uint32_t Server::send(CronEvent event) {
 
 void Server::run_crons() {
   if (!crons_ || end_wanted_) return;
-  const Crons::Ran ran = crons_->run(now_ms());
+  note(crons_->run(now_ms()));
+}
+
+void Server::note(const Crons::Ran& ran) {
   cron_runs_.add(ran.runs);
   cron_failures_.add(ran.failures);
   if (ran.reload_wanted) reload_wanted_ = true;
@@ -274,11 +299,17 @@ void Server::run_crons() {
 void Server::drain() {
   if (crons_) crons_->stop();
   crons_ = nullptr;
+  for (const Asker& asker : std::exchange(reload_askers_, {})) control_.refuse(asker, "the server is ending");
   listen_set_.refuse_new();
-  crew_->drain([this] { wait_for_workers(); });
+  // A drain may take its time, and can be looked at.
+  crew_->drain([this] {
+    wait_for_news();
+    run_timers();
+  });
   parts_.engine.stop();
   crew_->end();
   news_.drain([this](News&& news) { hear(std::move(news)); });
+  control_.close();
 }
 
 void Server::each(const std::function<void(std::string_view, std::uint64_t)>& put) const {

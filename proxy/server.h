@@ -1,12 +1,14 @@
 // The life of the process on its control thread: start, serve, reload, drain, end.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "proxy/config.h"
+#include "proxy/control_socket.h"
 #include "proxy/counters.h"
 #include "proxy/crew.h"
 #include "proxy/engine.h"
@@ -61,18 +63,31 @@ class Server final : private ServerStats {
   struct Next;                             // what the first phase of a reload, or of the start, has made
   Result<Next, std::string> prepare();
   std::vector<std::string> switch_to(Next next);   // lines for the log
-  Crew::ListeningOf listening() const;
   void wait_for_news();                    // and for signals
   void wait_for_workers();                 // for their news alone
   void hear_signals();
   void hear(News news);
   void reload();
   void reload_failed(std::string_view why);
+
+  // server_control.cc: what the control socket asks.
+  void after(std::uint64_t ms, std::function<void()> f);   // of what a command does later
+  int control_timeout_ms() const;
+  void run_timers();
+  // Where the socket is to be, by these settings: opens it when it is not there already, for listen_for_control().
+  // Errors: why it cannot. A path that nobody asked for is no error but a warning.
+  Result<void, std::string> open_control(const Settings& settings);
+  void listen_for_control();
+  void add_commands();
+  void answer_reloads(std::string_view error);
+  void tell_stats(const ControlAsked& asked, Asker to);
+  void tell_generations(Asker to);
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
   void look_at_listeners();
   void look_at_generations();              // says what holds an old one for long
+  void note(const Crons::Ran& ran);
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
@@ -88,6 +103,17 @@ class Server final : private ServerStats {
   std::shared_ptr<const Config> cron_config_;
   Crons* crons_ = nullptr;                 // cron_config_'s
   std::uint32_t cron_ids_ = 0, cron_events_ = 0;   // the last number given; events under way
+  struct Timer {
+    std::uint64_t at_ms = 0;
+    std::function<void()> f;
+  };
+  ControlSocket control_;
+  std::unique_ptr<UnixSocket> opened_;     // of a config that does not serve yet
+  bool keeps_control_ = false;             // it is to be where it is
+  std::vector<Timer> timers_;
+  std::vector<Asker> reload_askers_;       // of a reload that has not read the file yet
+  std::vector<Asker> reloading_for_;       // of the one under way
+  std::vector<std::string> reload_warnings_;   // its
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;

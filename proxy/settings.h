@@ -51,6 +51,9 @@ struct Settings {
   std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
   std::string log_level = "info";
+  // The control socket's path; a relative one counts from the config's folder. Nothing: beside the config, with the ending
+  // .sock; empty: there is none.
+  std::optional<std::string> control;
 };
 
 }  // namespace sluice::proxy

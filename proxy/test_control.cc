@@ -1,14 +1,10 @@
 #include "proxy/test_control.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <system_error>
 
 namespace sluice::proxy {
@@ -26,28 +22,9 @@ std::string_view next_word(std::string_view& line) {
 }  // namespace
 
 Result<std::unique_ptr<TestControl>, std::string> TestControl::open(const std::string& path) {
-  const std::string said = "test control " + path + ": ";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return said + "a socket's path has at most " + std::to_string(sizeof address.sun_path - 1) + " bytes";
-  std::memcpy(address.sun_path, path.data(), path.size());
-  struct stat there {};
-  if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) unlink(path.c_str());
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return said + std::strerror(errno);
-  // The mode of a socket is that of the file it is bound to.
-  if (fchmod(fd, 0600) != 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const std::string why = std::strerror(errno);
-    close(fd);
-    return said + why;
-  }
-  return std::unique_ptr<TestControl>(new TestControl(path, fd));
-}
-
-TestControl::~TestControl() {
-  close(fd_);
-  unlink(path_.c_str());
+  auto socket = UnixSocket::open(path, UnixSocket::Kind::datagram);
+  if (!socket) return "test control " + socket.error();
+  return std::unique_ptr<TestControl>(new TestControl(*std::move(socket)));
 }
 
 void TestControl::hear(EngineControl& engine) {
@@ -55,14 +32,14 @@ void TestControl::hear(EngineControl& engine) {
   for (;;) {
     sockaddr_un from{};
     socklen_t from_size = sizeof from;
-    const ssize_t size = recvfrom(fd_, asked.data(), asked.size(), 0, reinterpret_cast<sockaddr*>(&from), &from_size);
+    const ssize_t size = recvfrom(fd(), asked.data(), asked.size(), 0, reinterpret_cast<sockaddr*>(&from), &from_size);
     if (size < 0) return;
     std::string_view line(asked.data(), static_cast<std::size_t>(size));
     while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
     const std::string answered = answer(line, engine);
     // Who has no address, or has gone, hears nothing.
     if (from_size > sizeof from.sun_family)
-      sendto(fd_, answered.data(), answered.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&from), from_size);
+      sendto(fd(), answered.data(), answered.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&from), from_size);
   }
 }
 

@@ -10,8 +10,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "proxy/engine.h"
+#include "proxy/unix_socket.h"
 #include "vm/base/result.h"
 
 namespace sluice::proxy {
@@ -19,23 +21,21 @@ namespace sluice::proxy {
 // Thread: control; the clock any.
 class TestControl {
  public:
-  // Binds `path`, for this user alone; a socket that was left there is replaced. Errors: a sentence.
+  // Binds `path`, for this user alone; a socket that a dead process left there is replaced. Errors: a sentence.
   static Result<std::unique_ptr<TestControl>, std::string> open(const std::string& path);
-  ~TestControl();
   TestControl(const TestControl&) = delete;
   TestControl& operator=(const TestControl&) = delete;
 
   const std::atomic<std::uint64_t>& clock_ms() const { return clock_ms_; }
-  int fd() const { return fd_; }               // readable when somebody asks
+  int fd() const { return socket_->fd(); }               // readable when somebody asks
   // Does and answers what was asked. Never waits but for the timers it runs.
   void hear(EngineControl& engine);
 
  private:
-  TestControl(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  explicit TestControl(std::unique_ptr<UnixSocket> socket) : socket_(std::move(socket)) {}
   std::string answer(std::string_view line, EngineControl& engine);
 
-  const std::string path_;
-  const int fd_;
+  const std::unique_ptr<UnixSocket> socket_;
   std::atomic<std::uint64_t> clock_ms_{0};
 };
 

@@ -72,14 +72,14 @@ Result<KeyPtr, std::string> read_key(const TlsFile& file) {
   ERR_clear_error();
   const BioPtr bio(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
   KeyPtr key(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_password, nullptr) : nullptr);
-  const bool encrypted = text->find("ENCRYPTED") != std::string::npos;
+  const bool there = text->find("PRIVATE KEY-----") != std::string::npos, encrypted = text->find("ENCRYPTED") != std::string::npos;
   OPENSSL_cleanse(text->data(), text->size());
   if (key) return key;
   if (encrypted) {
     ERR_clear_error();
     return at(file, file.path + ": the key is encrypted, and nobody is there to be asked for its password");
   }
-  if (ended_there() || ERR_peek_last_error() == 0) {
+  if (!there) {
     ERR_clear_error();
     return at(file, file.path + ": no private key is in it (PEM: -----BEGIN PRIVATE KEY-----)");
   }

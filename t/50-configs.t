@@ -93,6 +93,40 @@ my %does = (
     answer_is($s->http(GET => '/shop/views/items', headers => [ 'X-Client', 'a b' ]), 'a name that is none', status => 400, error => 'query');
     answer_is($s->http(GET => '/quota/views/hits'), 'the quota itself is not reached', status => 404, error => 'route');
   },
+  'gateway.lua' => sub {
+    my ($s) = @_;
+    my @as = (Authorization => 'Bearer change-this-token');
+    answer_is($s->http(GET => '/api/shop/views/items'), 'no token', status => 401);
+    answer_is($s->http(POST => '/api/shop/inputs/stock?sku=tea&count=10&price=3', body => 'Tea', headers => [@as]), 'stock', status => 200);
+    my $first = $s->http(GET => '/catalogue/views/items');
+    answer_is($first, 'the catalogue is open', status => 200, body => qr/"Tea","left":10/);
+    answer_is($s->http(GET => '/catalogue/views/items'), 'and kept', status => 200, body => qr/"Tea","left":10/, age => qr/^\d+$/);
+    answer_is($s->http(POST => '/api/shop/inputs/stock?sku=pot&count=3&price=9', body => 'Pot', headers => [@as]), 'more stock, by another route', status => 200);
+    my $next = $s->http(GET => '/catalogue/views/items');
+    answer_is($next, 'is seen at once', status => 200, body => qr/"Pot","left":3/);
+    ok(!defined $next->{headers}{age}, 'computed anew');
+    answer_is($s->http(POST => '/catalogue/inputs/stock?sku=pot&count=3'), 'nobody writes there', status => 405);
+    my $taken = json($s->http(POST => '/api/locks/inputs/take?name=a&owner=me&lease=3600000', headers => [@as])->{body});
+    my $left = json($s->http(GET => '/api/locks/views/locks', headers => [@as])->{body})->{items}[0]{left};
+    cmp_ok($left, '<=', 60_000, 'a lease is a minute at most');
+    answer_is($s->http(POST => '/api/locks/inputs/take?name=b&owner=me', headers => [@as]), 'and ten seconds unless said', status => 200);
+    my $refused = 0;
+    my $asked = 0;
+    $refused = $s->http(GET => '/api/shop/views/items', headers => [@as])->{status} == 429 while !$refused && ++$asked < 300;
+    ok($refused, "a client that asks too often is refused: after $asked");
+    answer_is($s->http(GET => '/robots.txt'), 'robots', status => 200, etag => qr/^"\d+"$/, body => qr/Disallow/);
+  },
+  'flags.lua' => sub {
+    my ($s) = @_;
+    answer_is($s->http(GET => '/search', headers => [ 'X-User' => 7 ]), 'no such flag', status => 200, body => "old\n");
+    answer_is($s->http(POST => '/flags/inputs/flag?name=search&percent=30', body => ''), 'a flag', status => 200);
+    my $new = grep { $s->http(GET => '/search', headers => [ 'X-User' => $_ ])->{body} eq "new\n" } 1 .. 200;
+    cmp_ok($new, '>', 30, "a share of the users: $new of 200");
+    cmp_ok($new, '<', 90, 'and no more');
+    answer_is($s->http(POST => '/flags/inputs/flag?name=search&percent=100', body => ''), 'for all', status => 200);
+    answer_is($s->http(GET => '/search', headers => [ 'X-User' => 7 ]), 'the new one', status => 200, body => "new\n");
+    answer_is($s->http(GET => '/search'), 'whom nobody knows gets the old one', status => 200, body => "old\n");
+  },
   'bench/routes.lua' => sub {
     my ($s) = @_;
     answer_is($s->http(GET => '/hello'), 'hello', status => 200, body => "hello\n");

@@ -5,6 +5,7 @@ use FindBin qw($Bin);
 use lib "$Bin/lib";
 use File::Find qw(find);
 use Sluice;
+use SluiceTls;
 use Test::More;
 
 my %text = map { $_ => read_file(repo_path($_)) } qw(README.md lua/README.md proxy/README.md configs/README.md t/README.md tools/README.md vm/README.md);
@@ -14,7 +15,12 @@ my $reference = $text{'lua/README.md'};
 sub registered {
   my ($pattern, @files) = @_;
   my %names;
-  for my $file (@files) { $names{$_} = 1 for grep { defined } read_file($file) =~ /$pattern/g }
+  for my $file (@files) {
+    # What only the route library is handed is no config's to call.
+    (my $text = read_file($file)) =~ s/\bkCore\w*\[\] = \{.*?\};//gs;
+    $text =~ s/\{\{"\w+", \w+\}\}//g;   # the fields of an event for the log
+    $names{$_} = 1 for grep { defined } $text =~ /$pattern/g;
+  }
   return sort keys %names;
 }
 my @lua = glob repo_path('lua/*.cc');
@@ -153,11 +159,15 @@ subtest 'what aupc has is described' => sub {
 
 subtest 'the examples of lua/README.md do what they say' => sub {
   my %modules = map { ("modules/$_.aup" => read_file(repo_path("configs/modules/$_.aup"))) } qw(quota blobs);
+  authority(my $tls = temp_folder(), 'ca');
+  certificate($tls, 'server', "$tls/ca", cn => 'localhost', dns => 'localhost');
+  $modules{"tls/$_"} = read_file("$tls/$_") for qw(ca.pem server.pem server.key);
   my @examples = $reference =~ /```lua\n(.*?)```/sg;
   cmp_ok(scalar @examples, '>=', 4, 'there are examples');
   for my $example (@examples) {
     my @asks = $example =~ /^-- ([A-Z]+ \/.*)$/mg;
     cmp_ok(scalar @asks, '>=', 1, 'an example says what it answers');
+    $example =~ s/"0\.0\.0\.0:8443"/"127.0.0.1:0"/g;    # any free port
     my $s = start_sluice($example, files => \%modules);
     for my $ask (@asks) {
       my ($method, $path, $sent, $status, $body) = $ask =~ /^(\w+) (\S+)(?: (.*?))? -> (\d+)(?: (.*))?$/ or fail("cannot read: $ask"), next;
@@ -177,22 +187,55 @@ subtest 'annotations for editors' => sub {
     registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua), registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib),
     registered(qr/^rawset\(_G, "(\w+)"/m, @routelib), qw(stat server_stats);
   # Of the route library and of Lua's own.
-  delete @there{qw(where line fail nearest function_place read_file null direct wrap ratelim find match gmatch gsub)};
+  delete @there{qw(read_file find match gmatch gsub resume wrap)};
   my %told = map { $_ => 1 } $annotations =~ /^function (?:\w+[.:])?(\w+)\(/mg;
   is(join(' ', grep { !$told{$_} } sort keys %there), '', 'each function is in lua/sluice.d.lua');
   is(join(' ', grep { !$there{$_} } sort keys %told), '', 'and nothing else');
   my ($settings) = $annotations =~ /^---\@param t \{ (listen: .*?) \}\nfunction settings/m;
   is(join(' ', grep { $settings !~ /\b$_: / } @{ $kinds{settings} }[ 1 .. $#{ $kinds{settings} } ]), '', 'each setting too');
+  # Each is one in the binary too: what is wrong with it there is its value.
+  my $dir = temp_folder();
+  (my $flat = $settings) =~ s/"[^"]*"|\([^()]*\)|\{[^{}]*\}//g;
+  for my $setting ($flat =~ /(\w+): /g) {
+    write_file("$dir/s.lua", "settings { $setting = function() end }\n");
+    my ($code, $out, $err) = run_sluice('--check', "$dir/s.lua");
+    is($code, 1, "$setting: refused with 1");
+    unlike($out . $err, qr/there is no setting/, "$setting is a setting");
+  }
+  my %classes = (Rctx => [qw(context_api shorthands)], Request => ['request_object'], Response => ['response_object'], SharedTable => ['shared_api'],
+    Funcgen => ['worker_library']);
+  for my $class (sort keys %classes) {
+    my %has;
+    for my $file (@{ $classes{$class} }) {
+      my $text = read_file(repo_path("lua/$file.cc"));
+      my ($list) = $text =~ /\b(?:kMethods|kFgen)\[\] = \{(.*?)\{nullptr/s;
+      $has{$_} = 1 for ($list // '') =~ /\{"(\w+)", \w+\}/g;
+      $has{$_} = 1 for map { ($_, "${_}_and_wait") } $text =~ /\{"(\w+)", "\w+_and_wait"\}/g;
+    }
+    cmp_ok(scalar keys %has, '>=', 2, "$class has methods");
+    my %its = map { $_ => 1 } $annotations =~ /^function ${class}:(\w+)\(/mg;
+    is(join(' ', sort keys %its), join(' ', sort keys %has), "the methods of $class, and no other");
+  }
+  write_file("$dir/d.lua", "load([==[$annotations]==])\nlocal good, why = load([==[$annotations]==], 'sluice.d.lua')\nif not good then error(why) end\nroutes { default = route_null {} }\n");
+  my ($code, $out, $err) = run_sluice('--check', "$dir/d.lua");
+  is($code, 0, 'it is Lua') or diag($err);
   for my $handler (registered(qr/^handler\("(\w+)"/m, @routelib)) {
     my ($options) = join('', map { read_file($_) } @routelib) =~ /^handler\("$handler",\s*\{(.*?)\}/ms;
     my ($known) = $annotations =~ /^---\@param t \{(.*?)\}\n(?:---.*\n)*function $handler\(/m;
-    is(join(' ', grep { $known !~ /\b$_: / } $options =~ /(\w+) = "/g), '', "the options of $handler");
+    my %wants = $options =~ /(\w+) = "(\w+!?)"/g;
+    # What is optional ends with a question mark; types may have options of their own inside.
+    (my $types = $known) =~ s/\((?:[^()]|\([^()]*\))*\)/x/g;
+    $types =~ s/fun\w*x/x/g;
+    $types =~ s/<[^<>]*>//g;
+    my %told = map { /^\s*(\w+): (.*?)\s*$/ ? ($1 => $2) : () } split /,/, $types;
+    is(join(' ', sort keys %told), join(' ', sort keys %wants), "the options of $handler, and no other");
+    is(join(' ', grep { exists $told{$_} && ($wants{$_} =~ /!$/) == ($told{$_} =~ /\?$/) } sort keys %wants), '', 'which of them are needed');
   }
 };
 
 # What t/lua/random_test.cc calls with all kinds of arguments is all there is to call.
 my $calls = read_file(repo_path('t/lua/random_test.cc'));
-my @callable = grep { !/^(?:where|line|fail|nearest|function_place|ratelim|read_file|null|direct|wrap|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
+my @callable = grep { !/^(?:read_file|store|settings|pool)$/ } registered(qr/\{"([a-z]\w*)", \w+\}/, @lua);
 is(join(' ', grep { $calls !~ /"\Q$_\E"/ } @callable, registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib)), '',
    'each function is called with random arguments');
 done_testing;

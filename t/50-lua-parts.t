@@ -17,6 +17,11 @@ routes {
     ["/count"] = function(r) sluice.stat("asked") sluice.stat("size", 2) return tostring(sluice.shared.seen:incr("n", 1, 0)) end,
     ["/tag"] = function(r) return "[" .. r:tag() .. "]" end,
     ["/slow"] = function(r) return tostring(select(2, pcall(string.find, ("a"):rep(40), ("a?"):rep(40) .. ("a"):rep(40)))) end,
+    ["/go"] = route_redirect { to = "/", keep = true },
+    ["/sub"] = route_match { header = "x-never", child = "quota", otherwise = route_redirect { to = "https://x.example", keep = true } },
+    ["/mine"] = route_auth { child = "quota", tokens = { "a-long-secret" } },
+    ["/by"] = cmdmap { GET = route_ratelim { child = "quota", limit = 3, rate = 0.001, global = true },
+                       POST = route_ratelim { child = "quota", limit = 3, rate = 0.001, global = true } },
     ["/log"] = function(r) sluice.log_req(r, nil, "by hand") return "logged" end,
   },
 }
@@ -54,6 +59,21 @@ subtest 'tags and hosts' => sub {
   my $c = $s->client;
   $c->send("GET /any HTTP/1.1\r\nHost: api.example.com\r\n\r\n");
   is($c->answer->{body}, 'api', 'so has a host');
+};
+
+subtest 'what a client would like to choose and may not' => sub {
+  answer_is($s->http(GET => '/go//evil.example/x'), 'another host', status => 302, location => '/evil.example/x');
+  answer_is($s->http(GET => '/sub/a%3Fb?q=1'), 'a query out of the path', status => 302, location => 'https://x.example/a%3Fb?q=1');
+  my $c = $s->client;
+  $c->send("GET http://other.example/any HTTP/1.1\r\nHost: api.example.com\r\n\r\n");
+  is($c->answer->{status}, 404, 'a Host beside a whole URL');
+  $c->send("GET HTTP://API.example.com:80/any HTTP/1.1\r\nHost: other.example\r\n\r\n");
+  is($c->answer->{body}, 'api', 'whose own host counts');
+  is($s->http(GET => '/mine/views/hits', headers => [ Authorization => $_->[0] ])->{status}, $_->[1], $_->[0])
+    for [ 'Bearer a-long-secret', 200 ], [ 'Bearer a-long-secreT', 401 ], [ 'Bearer a-long-secret2', 401 ], [ 'Basic a-long-secret', 401 ];
+  my %status;
+  $status{ $s->client->http(GET => '/by/views/hits')->{status} }++ for 1 .. 10;
+  is_deeply(\%status, { 200 => 3, 429 => 7 }, 'a limit of the process under a map of methods');
 };
 
 subtest 'a pattern of a client' => sub {

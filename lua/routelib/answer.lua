@@ -40,6 +40,11 @@ handler("route_stats", { format = "string" }, function(h, label)
           end
         end
       end
+      for _, name in ipairs(sorted_keys(stats.caches)) do
+        for _, what in ipairs(sorted_keys(stats.caches[name])) do
+          lines[#lines + 1] = ("sluice_cache_%s{cache=%q} %.17g\n"):format(what, name, stats.caches[name][what])
+        end
+      end
       return 200, concat(lines), { ["Content-Type"] = "text/plain; version=0.0.4" }
     end
   end }
@@ -55,26 +60,26 @@ local function check_headers(h, name, headers)
 end
 
 -- The same answer to every request.
-handler("route_static", { body = "string", file = "string", status = "number", type = "string", headers = "table" }, function(h, label)
+handler("route_static", { body = "string", file = "string", status = "number", type = "string", headers = "table" }, function(h)
   local args = h.args
   if (args.body == nil) == (args.file == nil) then fail(h.at, nil, "route_static needs `body` or `file`") end
   local status = args.status or 200
   if status < 200 or status > 599 or status % 1 ~= 0 then fail(h.at, "status", "route_static: a status is 200 to 599") end
   check_headers(h, "route_static", args.headers)
-  local headers = { ["Content-Type"] = args.type or "text/plain; charset=utf-8" }
-  for k, v in pairs(args.headers or {}) do headers[k] = v end
-  local body = args.body
-  if args.file then body = core.read_file(args.file) end
-  local fgen = sluice.funcgen_new()
-  fgen:ready { n = label, f = function(rctx)
-    local answer = rctx:response_new():set_status(status):body(body)
-    for _, k in ipairs(sorted_keys(headers)) do
-      local good, why = pcall(answer.set_header, answer, k, headers[k])
-      if not good then fail(h.at, "headers", "route_static: " .. (tostring(why):gsub("^.-set_header: ", ""))) end
-    end
-    return function() return answer end
-  end }
-  return fgen
+  local headers, typed = {}, false
+  for _, k in ipairs(sorted_keys(args.headers or {})) do
+    typed = typed or k:lower() == "content-type"
+    headers[#headers + 1] = k
+    headers[#headers + 1] = tostring(args.headers[k])
+  end
+  if typed and args.type then fail(h.at, "type", "route_static: `type` and a header Content-Type say the same; give one") end
+  if not typed then
+    headers[#headers + 1] = "Content-Type"
+    headers[#headers + 1] = args.type or "text/plain; charset=utf-8"
+  end
+  local to, why = core.static(status, headers, args.body or core.read_file(args.file), not (args.headers or {}).ETag)
+  if not to then fail(h.at, "headers", "route_static: " .. why) end
+  return to
 end, function(args, at)
   -- While the config is read, so that workers find it.
   if not args.file then return end
@@ -89,14 +94,18 @@ handler("route_redirect", { to = "string!", status = "number", keep = "boolean" 
     fail(h.at, "status", "route_redirect: `status` is 301, 302, 303, 307 or 308")
   end
   if to:find("[%c ]") or to == "" then fail(h.at, "to", "route_redirect: `to` is an address without spaces") end
-  local base = keep and to:gsub("/$", "") or to
+  if keep and to:find("[?#]") then fail(h.at, "to", "route_redirect: with `keep` the path comes behind `to`, which cannot have a query") end
+  local base = keep and to:gsub("/+$", "") or to
   local function escape(c) return ("%%%02X"):format(c:byte()) end
   local fgen = sluice.funcgen_new()
   fgen:ready { n = label, f = function()
     return function(r)
       if not keep then return status, "", { Location = to } end
       local query = r:target():match("%?(.*)$")
-      return status, "", { Location = base .. r:path():gsub("[^%w%-%._~/!$&'()*+,;=:@]", escape) .. (query and "?" .. query or "") }
+      local path = r:path():gsub("[^%w%-%._~/!$&'()*+,;=:@]", escape)
+      -- "//evil.example" would be another host.
+      if base == "" then path = path:gsub("^/+", "/") end
+      return status, "", { Location = base .. path .. (query and "?" .. query or "") }
     end
   end }
   return fgen

@@ -1,18 +1,16 @@
 -- What is said of a name that does not exist, and what C++ asks for once the config has run: the last file.
 local lib, core = ...
 local sluice = sluice
-local pairs, ipairs, type, tostring = pairs, ipairs, type, tostring
+local ipairs, type, tostring = ipairs, type, tostring
 local setmetatable, rawget = setmetatable, rawget
 local declared, handlers = lib.declared, lib.handlers
 local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_keys
 
 -- A word that looks like one of ours and is not.
-local words = { "settings", "shared", "local_zone", "stats", "stores", "pools", "routes", "cmdmap", "sluice" }
-for name in pairs(handlers) do if name ~= "cmdmap" then words[#words + 1] = name end end
 setmetatable(_G, { __metatable = "sluice.globals", __index = function(_, name)
   if not lib.closed and type(name) == "string" and name:sub(1, 6) == "route_" then
     local file, line = core.where(2)
-    core.fail(file, line, nil, "there is no handler `" .. name .. "`" .. did_you_mean(name, words))
+    core.fail(file, line, nil, "there is no handler `" .. name .. "`" .. did_you_mean(name, sorted_keys(handlers)))
   end
 end })
 

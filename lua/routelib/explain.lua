@@ -4,24 +4,23 @@ local ipairs, type, tostring, rawget, table = ipairs, type, tostring, rawget, ta
 local declared, options_of, members = lib.declared, lib.options_of, lib.members
 local sorted_keys = lib.sorted_keys
 
--- The tree of routes as text, from what was declared.
-local function explain_entry(lines, indent, key, entry)
+-- `zone`: of the handler above, which its sets follow.
+local function explain_entry(lines, indent, key, entry, zone)
   local head = indent .. key .. "  "
   if type(entry) == "function" then
     lines[#lines + 1] = head .. "function at " .. core.function_place(entry)
   elseif type(entry) == "string" then
     local pool, set = declared.pools[entry], declared.sets[entry]
-    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
+    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, zone or declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
+  elseif not lib.is_handler(entry) then
+    lines[#lines + 1] = head .. "list"
+    for i, child in ipairs(entry) do explain_entry(lines, indent .. "  ", "[" .. i .. "]", child, zone) end
   else
-    local words, children = { entry.name }, {}
+    local words = { entry.name }
     for _, k in ipairs(sorted_keys(entry.args)) do
-      local v, kind = entry.args[k], entry.name == "cmdmap" and "child" or options_of[entry.name][k]
-      if kind:find("^child") then
-        if kind:find("^children") and type(v) == "table" then
-          for _, i in ipairs(sorted_keys(v)) do children[#children + 1] = { k .. (type(i) == "number" and "[" .. i .. "]" or "." .. tostring(i)), v[i] } end
-        else
-          children[#children + 1] = { k, v }
-        end
+      local v, kind = entry.args[k], entry.name == "cmdmap" and "entry" or options_of[entry.name][k]
+      if kind:find("^child") or kind:find("^entr") then
+        -- Below.
       elseif type(v) == "function" then
         words[#words + 1] = k .. "=function at " .. core.function_place(v)
       elseif k == "tokens" or k == "users" then
@@ -31,11 +30,14 @@ local function explain_entry(lines, indent, key, entry)
         for _, i in ipairs(sorted_keys(v)) do parts[#parts + 1] = (type(i) == "number" and "" or tostring(i) .. "=") .. tostring(v[i]) end
         words[#words + 1] = k .. "={" .. table.concat(parts, ", ") .. "}"
       else
-        words[#words + 1] = k .. "=" .. (type(v) == "string" and ("%q"):format(v) or tostring(v))
+        words[#words + 1] = k .. "=" .. (type(v) == "string" and ("%q"):format(v):gsub("\\\n", "\\n") or tostring(v))
       end
     end
     lines[#lines + 1] = head .. table.concat(words, " ")
-    for _, child in ipairs(children) do explain_entry(lines, indent .. "  ", child[1], child[2]) end
+    lib.each_child(entry, function(key, child, option, name)
+      if option == "map" and name then key = name elseif option == "cmap" and name then key = "any path, " .. name end
+      explain_entry(lines, indent .. "  ", key, child, entry.args.local_zone)
+    end)
   end
 end
 

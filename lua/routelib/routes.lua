@@ -1,10 +1,11 @@
 -- routes{}, and what stands in it beside handlers of C++ and of others: Lua in place, and maps of methods.
 local lib, core = ...
 local sluice = sluice
-local pairs, ipairs, type, tostring, next = pairs, ipairs, type, tostring, next
+local ipairs, type, tostring, next = ipairs, type, tostring, next
 local getmetatable, pcall = getmetatable, pcall
 local declared, declaration, handler, handlers = lib.declared, lib.declaration, lib.handler, lib.handlers
-local resolve, resolve_list, handles_of = lib.resolve, lib.resolve_list, lib.handles_of
+local resolve = lib.resolve
+local build_entry = lib.build_entry
 local methods_known, is_method = lib.methods_known, lib.is_method
 local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_keys
 
@@ -12,16 +13,7 @@ local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_k
 handler("route_lua", { f = "function!", children = "children", methods = "methods" }, function(h, label)
   local args = h.args
   local fgen = sluice.funcgen_new()
-  local hs = {}
-  if type(args.children) == "string" then hs = handles_of(fgen, resolve_list(args.children, h.at, label)) end
-  for _, k in ipairs(type(args.children) == "table" and sorted_keys(args.children) or {}) do
-    local child = args.children[k]
-    if type(child) == "table" and getmetatable(child) ~= "sluice.handler" or declared.sets[child] then
-      hs[k] = handles_of(fgen, resolve_list(child, h.at, label))
-    else
-      hs[k] = fgen:new_handle(resolve(child, h.at, label))
-    end
-  end
+  local hs = args.children and lib.named_handles(fgen, args.children, h.at, label) or {}
   fgen:ready { n = label, f = args.f, a = hs }
   if not args.methods then return fgen end
   local map = {}
@@ -37,9 +29,11 @@ end)
 -- By method: cmdmap { GET = ..., all = ... }.
 handlers.cmdmap = function(h, label)
   local map = {}
-  for m, child in pairs(h.args) do
-    local to = type(child) == "function" and core.wrap(child, label) or resolve(child, h.at, label)
-    if getmetatable(child) == "sluice.handler" and (child.name == "cmdmap" or child.args.methods) then
+  -- In one order: what is made in it, such as a limiter of the process, has the same number in every worker.
+  for _, m in ipairs(sorted_keys(h.args)) do
+    local child = h.args[m]
+    local to = resolve(child, h.at, label)
+    if lib.is_handler(child) and (child.name == "cmdmap" or child.args.methods) then
       fail(h.at, m, "cmdmap: `" .. m .. "` is a map of methods itself")
     end
     map[m] = to
@@ -57,16 +51,6 @@ declaration("cmdmap", function(t, at)
   if next(t) == nil then fail(at, nil, "cmdmap without methods") end
   return lib.new_handler("cmdmap", t, at)
 end)
-
--- What stands in routes{}: a handler, a store's or pool's name, or a function that answers by itself.
-local function build_entry(entry, at, key)
-  local label = tostring(key):sub(1, 80)
-  if type(entry) == "function" then return core.wrap(entry, label) end
-  if getmetatable(entry) == "sluice.handler" then return lib.build(entry, label) end
-  if type(entry) == "string" then return core.direct(resolve(entry, at, label)) end
-  fail(at, key, "`" .. tostring(key) .. "` leads to a " .. type(entry)
-    .. "; it is a handler, a store's or pool's name, or a function")
-end
 
 local routes_fields = { "map", "cmap", "default", "tag", "host", "mode", "start", "stop", "of" }
 local is_routes_field = {}
@@ -87,8 +71,9 @@ declaration("routes", function(t, at)
     end
   end
   if t.map == nil and t.cmap == nil and t.default == nil then fail(at, nil, "routes{} needs map, cmap or default") end
+  local function plain(host) return host and (host:lower():gsub("^%*%.", "."):gsub("(.)%.$", "%1")) end
   for _, other in ipairs(declared.routes) do
-    if other.tag == t.tag and other.host == t.host then
+    if other.tag == t.tag and plain(other.host) == plain(t.host) then
       local place = (t.tag and " for tag `" .. t.tag .. "`" or "") .. (t.host and " for host `" .. t.host .. "`" or "")
       fail(at, nil, "routes{} is given twice" .. place)
     end
@@ -98,12 +83,8 @@ declaration("routes", function(t, at)
   declared.routes[#declared.routes + 1] = own
 end)
 
-local function attach_routes(declared_routes)
-  local own, at = declared_routes, declared_routes.at
-  if own.tag and not core.tags[own.tag] then
-    fail(at, "tag", "no listener has the tag `" .. own.tag .. "`" .. did_you_mean(own.tag, sorted_keys(core.tags))
-      .. "; settings { listen = { { \"HOST:PORT\", tag = \"" .. own.tag .. "\" } } }")
-  end
+-- A router of {map =, cmap =, default =, mode =, start =, stop =, of =}; `what` is what errors call it.
+local function build_router(own, at, what)
   local spec = { map = {}, cmap = {}, mode = own.mode, start = own.start, stop = own.stop, of = own.of }
   for _, path in ipairs(sorted_keys(own.map or {})) do
     if type(path) ~= "string" or ((own.mode or "path") == "path" and path:sub(1, 1) ~= "/") then
@@ -118,19 +99,30 @@ local function attach_routes(declared_routes)
     spec.cmap[m] = build_entry(own.cmap[m], at, m)
   end
   if own.default ~= nil then spec.default = build_entry(own.default, at, "default") end
-  local function said(why) return (tostring(why):gsub("^[^:]*:%d+: ", ""):gsub("^sluice%.router_new", "routes{}")) end
+  local function said(why) return (tostring(why):gsub("^[^:]*:%d+: ", ""):gsub("^sluice%.router_new", what)) end
   local good, router = pcall(sluice.router_new, spec)
-  if not good then
-    -- Which of the paths it is: the first that cannot be added to those before it.
-    local all = spec.map
-    spec.map = {}
-    for _, path in ipairs(sorted_keys(all)) do
-      spec.map[path] = all[path]
-      local fits, why = pcall(sluice.router_new, spec)
-      if not fits then fail(at, path, said(why)) end
-    end
-    fail(at, nil, said(router))
+  if good then return router end
+  -- Which of the paths it is: the first that the sentence quotes.
+  for quoted in tostring(router):gmatch("`([^`]*)`") do
+    if spec.map[quoted] ~= nil then fail(at, quoted, said(router)) end
   end
+  fail(at, nil, said(router))
+end
+
+-- A router as a child: by what is behind the path that led to it.
+handler("route_map", { map = "entries", cmap = "entries", default = "entry", mode = "string", start = "string", stop = "string", of = "string" },
+  function(h) return build_router(h.args, h.at, "route_map{}") end,
+  function(args, at)
+    if args.map == nil and args.cmap == nil and args.default == nil then fail(at, nil, "route_map needs map, cmap or default") end
+  end)
+
+local function attach_routes(own)
+  local at = own.at
+  if own.tag and not core.tags[own.tag] then
+    fail(at, "tag", "no listener has the tag `" .. own.tag .. "`" .. did_you_mean(own.tag, sorted_keys(core.tags))
+      .. "; settings { listen = { { \"HOST:PORT\", tag = \"" .. own.tag .. "\" } } }")
+  end
+  local router = build_router(own, at, "routes{}")
   local attached, why = pcall(sluice.attach, sluice.ANY, router, { tag = own.tag, host = own.host })
   if not attached then fail(at, "host", (tostring(why):gsub("^.-sluice%.attach: ", ""))) end
 end

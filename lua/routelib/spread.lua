@@ -152,12 +152,14 @@ local function chooser(name, weigh)
     if weigh then
       local weights = h.args.weights
       if #weights ~= #hs then fail(h.at, "weights", name .. ": there are " .. #hs .. " children and " .. #weights .. " weights") end
-      for i, w in ipairs(weights) do
+      for i = 1, #hs do
+        local w = weights[i]
         if type(w) ~= "number" or not (w >= 0) or w == math.huge then fail(h.at, "weights", name .. ": a weight is a number from 0") end
         total = total + w
         ends[i] = total
       end
       if total == 0 then fail(h.at, "weights", name .. ": all weights are 0") end
+      if total == math.huge then fail(h.at, "weights", name .. ": the weights' sum is no number") end
     end
     local random, count = math.random, #hs
     fgen:ready { n = label, f = function(rctx)

@@ -276,6 +276,19 @@ Result<void, std::string> Control::run_timer(std::string_view store, std::string
   return "there is no store `" + std::string(store) + "`";
 }
 
+void Control::each_store(const std::function<void(const StoreCounters&)>& f) const {
+  std::vector<StoreCounters> all;
+  {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    for (const HomePtr& home : homes_) {
+      EngineCounters sum;
+      count_in(home, sum);
+      all.push_back({home->environment.name(), static_cast<std::uint32_t>(home->owners.size()), sum.bursts, sum.burst_events, sum.commits, sum.faults});
+    }
+  }
+  for (const StoreCounters& one : all) f(one);
+}
+
 EngineCounters Control::counters() const {
   EngineCounters sum;
   {

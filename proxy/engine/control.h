@@ -1,6 +1,7 @@
 // The control side of the engine: opens, swaps and lets go of stores in two phases, and ends them all.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@ class Control final : public EngineControl {
   void stop() override;
   Result<void, std::string> run_timer(std::string_view store, std::string_view timer) override;
   EngineCounters counters() const override;
+  void each_store(const std::function<void(const StoreCounters&)>& f) const override;
 
  private:
   struct Plan;

@@ -39,6 +39,12 @@ class LocalStore final : public Store {
     const auto number = now->find_input(name);
     return number && now->inputs[*number].takes_body;
   }
+  std::uint64_t changes() const override {
+    if (!home_ || home_->environment.failed() || !home_->environment.try_pin()) return 0;
+    const std::uint64_t commit = home_->environment.store().published();
+    home_->environment.unpin();
+    return commit;
+  }
 
   const StoreSpec& spec() const { return spec_; }
   const std::string& folder() const { return folder_; }   // the spec's path in its one spelling

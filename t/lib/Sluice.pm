@@ -27,7 +27,7 @@ use Test::More ();
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(start_sluice start_module run_sluice write_file read_file repo_path timeout_s json sluice_binary
-                 aupc_binary temp_folder answer_is);
+                 aupc_binary sluicectl_binary run_sluicectl temp_folder answer_is);
 
 my $REPO = abs_path(dirname(__FILE__) . '/../..');
 my %live;                                   # pid -> server object, weakly interesting only to END and to wait_for()
@@ -43,6 +43,7 @@ sub temp_folder { tempdir('sluice-XXXXXX', TMPDIR => 1, CLEANUP => 1) }
 
 sub sluice_binary { find_binary('SLUICE', 'proxy/sluice', 'sluice') }
 sub aupc_binary   { find_binary('AUPC', 'tools/aupc', 'aupc') }
+sub sluicectl_binary { find_binary('SLUICECTL', 'tools/sluicectl', 'sluicectl') }
 
 # The environment names the binary (meson does); by hand, the usual build folder is looked into.
 sub find_binary {
@@ -123,6 +124,8 @@ sub run_sluice {
   my (@args) = @_;
   return run_command(sluice_binary(), @args);
 }
+
+sub run_sluicectl { return run_command(sluicectl_binary(), @_) }
 
 sub run_command {
   my (@command) = @_;
@@ -231,6 +234,11 @@ sub start {
   $self->{port}  = $self->{ready}{port};
   return $self;
 }
+
+# Its control socket: sluicectl to its end (exit code, standard output, standard error), and while it goes on.
+sub control { $_[0]{ready}{control} }
+sub ctl { my ($self, @args) = @_; return Sluice::run_sluicectl('--socket', $self->control, @args) }
+sub ctl_start { my ($self, @args) = @_; return Sluice::Process->new(Sluice::sluicectl_binary(), '--socket', $self->control, @args) }
 
 sub pid  { $_[0]{pid} }
 sub port { $_[0]{port} }
@@ -373,6 +381,41 @@ sub DESTROY {
   kill KILL => $self->{pid};
   waitpid $self->{pid}, 0;
   delete $live{ $self->{pid} };
+}
+
+# ------------------------------------------------------------------------------------------------- another process
+# Its standard output can be waited for with a connection's expect(), quiet() and until_closed().
+package Sluice::Process;
+use Carp qw(croak);
+use Time::HiRes qw(time);
+our @ISA = ('Sluice::Client');
+
+sub new {
+  my ($class, @command) = @_;
+  pipe my $out, my $out_w or croak "pipe: $!";
+  my $pid = Sluice::fork_exec(\@command, $out_w, '/dev/null', undef, {});
+  close $out_w;
+  my $flags = fcntl $out, Fcntl::F_GETFL, 0;
+  fcntl $out, Fcntl::F_SETFL, $flags | Fcntl::O_NONBLOCK;
+  return bless { fd => $out, in => '', eof => 0, pid => $pid }, $class;
+}
+
+sub signal { my ($self, $name) = @_; kill $name => $self->{pid} or croak "kill: $!" }
+
+# Its exit code, or the negative of a signal's.
+sub reap {
+  my ($self) = @_;
+  return $self->{exit} if defined $self->{exit};
+  my $status = Sluice::wait_pid($self->{pid}, time + Sluice::timeout_s()) // croak 'it did not end';
+  return $self->{exit} = $status & 127 ? -($status & 127) : $status >> 8;
+}
+
+sub DESTROY {
+  my ($self) = @_;
+  return if defined $self->{exit} || $$ != $TEST_PID;
+  local ($?, $!, $@);
+  kill KILL => $self->{pid};
+  waitpid $self->{pid}, 0;
 }
 
 # ------------------------------------------------------------------------------------------------- a connection

@@ -113,6 +113,26 @@ TEST_CASE("a cron sends events with fields and bodies and hears the answers") {
   CHECK(c.log.has("cron 'a': its event was answered 503 store_busy"));
 }
 
+TEST_CASE("a cron's event to a pool goes to the store that a client's with the same key meets") {
+  const std::string pools = "pools { p = { stores = { 'a', 'b', 'c' }, seed = 5 } } ";
+  Clockwork c(pools + "sluice.register_cron('a', { every = 1, func = function() for i = 1, 20 do sluice.post('p', 'turn', { user = i }) sluice.get('p', 'k' .. i) end "
+                      "sluice.post('pp', 'turn') end })");
+  c.at(2000);
+  REQUIRE(c.events.size() == 40);
+  World w(pools + "routes { default = 'p' }");
+  std::map<std::string, int> met;
+  for (const CronEvent& e : c.events) {
+    ++met[e.store];
+    const std::string fields = e.fields.empty() ? "" : "?" + e.fields[0].first + "=" + e.fields[0].second;
+    auto x = w.begin(e.method, e.path + fields);
+    REQUIRE(w.services.sent.size() == 1);
+    CHECK(w.services.sent[0].event->store->name() == e.store);
+    w.services.deliver_all();
+  }
+  CHECK(met.size() == 3);
+  CHECK(c.log.has("there is no store or pool `pp`; did you mean `p`?"));
+}
+
 TEST_CASE("when too many events are under way a cron is told, and nothing is kept") {
   Clockwork c("sluice.register_cron('a', { every = 1, func = function() sluice.log(tostring(sluice.post('a', 'turn', nil, nil, function() end))) end })");
   c.full = true;
@@ -132,7 +152,7 @@ TEST_CASE("mistakes of crons are logged and counted, and the next one runs") {
   CHECK(ran.failures == 3);
   CHECK(c.log.has("cron 'a': t.lua:1: on purpose"));
   CHECK(c.log.has("stopped: it ran too long"));
-  CHECK(c.log.has("cron 'c': t.lua:1: sluice.post: there is no store `none`"));
+  CHECK(c.log.has("cron 'c': t.lua:1: sluice.post: there is no store or pool `none`"));
   CHECK(c.said("d ran") == 1);
 }
 

@@ -44,6 +44,8 @@ class TestStore final : public Store {
   bool has_view(std::string_view view) const override { return view != "absent"; }
   bool has_input(std::string_view input) const override { return input != "absent"; }
   bool input_takes_body(std::string_view) const override { return true; }
+  std::uint64_t changes() const override { return commits; }
+  std::uint64_t commits = 1;             // 0: it cannot say
 
  private:
   const std::string name_;

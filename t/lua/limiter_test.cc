@@ -165,7 +165,7 @@ TEST_CASE("limiters that cannot be are refused with a line") {
       {"function sluice_config_routes()\nlocal l = sluice.ratelim_tbf { limit = 1 } l() end", "t.lua:2: a rate limiter is asked by routes and crons"},
       {"stores { a = { module = 'm', path = 'p' } }\nroutes { default = route_ratelim { child = 'a', limit = 1, key = 'ip' } }", "t.lua:2: route_ratelim: `key` is client_ip, key"},
       {"stores { a = { module = 'm', path = 'p' } }\nroutes { default = route_ratelim { child = 'a' } }", "t.lua:2: route_ratelim needs `limit`"},
-      {"stores { a = { module = 'm', path = 'p' } }\nroutes { default = route_ratelim { child = cmdmap { GET = 'a' }, limit = 1 } }", "t.lua:2: route_ratelim: its child is a map of methods"},
+      {"stores { a = { module = 'm', path = 'p' } }\nroutes { default = route_ratelim { child = 'a', limit = 0, key = function() end } }", "t.lua:2: route_ratelim: `limit` is a whole number from 1"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

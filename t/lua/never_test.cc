@@ -77,6 +77,57 @@ TEST_CASE("recursion without end is a 500, in the route, in a callback and at lo
   CHECK(has(error_of("local function deep(n) return 1 + deep(n + 1) end deep(0) routes { default = 'a' }"), "stack overflow"));
 }
 
+TEST_CASE("recursion through C ends before the thread's stack does") {
+  const struct { const char *what, *says; } cases[] = {
+      {"local function f() return (('x'):gsub('x', f)) end return f()", "in C"},
+      {"local t = setmetatable({}, { __index = function(t) return (('x'):gsub('x', t)) end }) return t.x", "overflow"},
+      {"local function f() return coroutine.wrap(f)() end return f()", "in C"},
+      {"local function f() return assert(coroutine.resume(coroutine.create(f))) end return f()", "in C"},
+      {"local t t = setmetatable({}, { __tostring = function(s) print(s) return 'x' end }) return print(t)", "in C"},
+      {"local function f() table.sort({ 2, 1 }, f) end return f()", "overflow"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.what);
+    World w(route("return tostring(select(2, pcall(function() " + std::string(c.what) + " end)))"));
+    CHECK(has(w.get("/")->body, c.says));
+    CHECK(has(error_of("local good, why = pcall(function() " + std::string(c.what) + " end) error(why, 0)"), c.says));
+  }
+  CHECK(has(error_of("function sluice_config_pools() end function sluice_config_routes() local function deep() sluice.funcgen_new():ready { f = function() deep() end } end deep() end"),
+            "overflow"));
+}
+
+TEST_CASE("routes inside routes go as deep as they may, and no deeper") {
+  const std::string chain = "function sluice_config_pools() end function sluice_config_routes() local g for i = 1, DEPTH do local n = sluice.funcgen_new() "
+      "local h = g and n:new_handle(i % 2 == 0 and sluice.methods { all = g } or g) n:ready { f = function(rctx) return function(r) "
+      "if not h then rctx:sleep(1) return 'bottom' end return rctx:enqueue_and_wait(r, h) end end } g = n end sluice.attach(sluice.ANY, g) end";
+  const auto of_depth = [&](const char* n) { return std::string(chain).replace(chain.find("DEPTH"), 5, n); };
+  CHECK(has(error_of(of_depth("65")), "t.lua:1: new_handle: routes inside routes are at most 64 deep"));
+  World w(of_depth("64"), false);
+  auto x = w.begin(Method::get, "/");
+  CHECK(w.table->slots_in_use() == 64);
+  w.services.pass(1'000'000);
+  CHECK(x->body == "bottom");
+  auto y = w.begin(Method::get, "/");
+  w.route->client_gone(*y);
+  CHECK(w.table->slots_in_use() == 0);
+}
+
+TEST_CASE("a route's coroutine is not another's to resume, and coroutines of one's own are as in Lua") {
+  World w("routes { map = { ['/wait'] = route_lua { children = { 'a' }, f = function(rctx, h) return function() "
+          "mine = coroutine.running() return rctx:get_and_wait(h[1], 'k') end end }, "
+          "['/try'] = function() local ok, why = coroutine.resume(mine, 'x') return tostring(ok) .. why .. coroutine.status(mine) end, "
+          "['/own'] = function() local co = coroutine.create(function(a, b) local c = coroutine.yield(a + b, 2) error('at ' .. c) end) "
+          "local gen = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(i) end end) local n = 0 for i in gen do n = n + i end "
+          "local t = { coroutine.resume(co, 3, 4) } local u = { coroutine.resume(co, 'c') } local v = { coroutine.resume(co) } "
+          "local bad = { pcall(coroutine.resume, 1) } "
+          "return n .. tostring(t[1]) .. t[2] .. t[3] .. tostring(u[1]) .. u[2]:match('at c') .. tostring(v[1]) .. v[2] .. tostring(bad[1]) .. coroutine.status(co) end } }");
+  auto x = w.begin(Method::get, "/wait");
+  CHECK(w.get("/try")->body == "falsecannot resume a route's coroutine: its waits dosuspended");
+  CHECK(x->times == 1);
+  CHECK(x->body == "a show k");
+  CHECK(w.get("/own")->body == "6true72falseat cfalsecannot resume dead coroutinefalsedead");
+}
+
 TEST_CASE("a stray coroutine.yield is an error wherever it stands") {
   World w(route("coroutine.yield('x') return 'never'"));
   CHECK(w.get("/")->status == 500);

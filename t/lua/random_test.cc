@@ -44,7 +44,7 @@ end
 constexpr std::string_view kCalls = R"lua(
 local names = {
   rctx = { "enqueue", "enqueue_and_wait", "wait_cond", "wait_handle", "sleep", "res_good", "res_ok", "res_any", "result", "best_result",
-    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "get", "put",
+    "worst_result", "handle_set_cb", "request_new", "response_new", "event", "deadline", "cancelled", "cfd", "client_ip", "tls_peer_cn", "get", "put",
     "delete", "view", "post", "get_and_wait", "put_and_wait", "delete_and_wait", "view_and_wait", "post_and_wait" },
   request = { "method", "path", "full_path", "target", "param", "query", "header", "headers", "body", "key", "tag", "client_ip", "http_version",
     "set", "set_query", "set_method", "set_path", "set_header", "set_body", "set_key", "ltrimpath" },
@@ -54,11 +54,12 @@ local names = {
     "ratelim_global_tbf", "stat", "server_stats", "add_stat", "log_req", "log_reqsample", "req_inspector_new", "res_inspector_new", "req_mutator_new", "res_mutator_new" },
   base = { "print", "load", "loadstring", "require", "collectgarbage", "settings", "shared", "stores", "pools", "routes", "cmdmap", "route_direct",
     "route_lua", "route_null", "route_stores", "route_failover", "route_allsync", "route_ratelim", "route_stats", "stats", "route_allasync", "route_allfastest",
-    "route_hedge", "route_split", "route_shadow", "route_random", "route_weighted", "route_match", "route_static", "route_redirect", "route_auth", "route_cors", "local_zone", "local_zone_from_env",
+    "route_hedge", "route_split", "route_shadow", "route_random", "route_weighted", "route_match", "route_static", "route_redirect", "route_auth", "route_cors", "route_cache", "route_ttl", "route_map", "handlers", "local_zone", "local_zone_from_env",
     "local_zone_from_file", "tostring", "setmetatable", "rawset" },
   fgen = { "new_handle", "ready" },
   shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
   string = { "find", "match", "gmatch", "gsub" },
+  coroutine = { "resume", "wrap", "yield", "create", "status" },
 }
 )lua";
 
@@ -98,6 +99,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           if f then try(f) try(f, draw(2) == 1 and r or { t = "header", name = "x" }) end
           try(draw(2) == 1 and look or change, draw(2) == 1 and r or made[draw(2)])
           try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
+          try(coroutine[pick(names.coroutine)], draw(2) == 1 and coroutine.create(function(f) return f(coroutine.yield(1)) end) or coroutine.running())
           try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end

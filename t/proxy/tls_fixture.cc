@@ -129,7 +129,9 @@ TlsClient::TlsClient(const Wish& wish) : context_(SSL_CTX_new(TLS_client_method(
   }
   ssl_.reset(SSL_new(c));
   SSL_set_ex_data(ssl_.get(), 0, this);
-  if (wish.server_name) SSL_set_tlsext_host_name(ssl_.get(), wish.server_name);
+  // What SSL_set_tlsext_host_name() is, without its cast.
+  if (wish.server_name)
+    SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(wish.server_name));
   if (!wish.protocols.empty())
     SSL_set_alpn_protos(ssl_.get(), reinterpret_cast<const unsigned char*>(wish.protocols.data()), static_cast<unsigned int>(wish.protocols.size()));
   if (wish.resume) SSL_set_session(ssl_.get(), wish.resume);
@@ -138,7 +140,16 @@ TlsClient::TlsClient(const Wish& wish) : context_(SSL_CTX_new(TLS_client_method(
   go_on();
 }
 
-TlsClient::~TlsClient() { SSL_SESSION_free(session_); }
+TlsClient::~TlsClient() {
+  // Or OpenSSL takes it for a cut, and its session for one that is not to be resumed.
+  SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+  SSL_SESSION_free(session_);
+}
+
+SSL_SESSION* TlsClient::session() const {
+  // A ticket that TLS 1.2 renews comes without a call.
+  return session_ || SSL_version(ssl_.get()) == TLS1_3_VERSION ? session_ : SSL_get_session(ssl_.get());
+}
 
 int TlsClient::on_session(SSL* ssl, SSL_SESSION* session) {
   TlsClient& me = *static_cast<TlsClient*>(SSL_get_ex_data(ssl, 0));

@@ -24,8 +24,8 @@ struct Identity {
 
 struct IdentityWish {
   std::string cn = "localhost";
-  std::string also_cn;                           // a second common name
-  std::string dns;                               // subjectAltName
+  std::string also_cn{};                         // a second common name
+  std::string dns{};                             // subjectAltName
   const Identity* signer = nullptr;              // null: itself
   bool authority = false;
   long from_s = -3600, to_s = 86'400;            // from now
@@ -71,7 +71,7 @@ class TlsClient {
     int version = 0;                             // TLS1_2_VERSION, TLS1_3_VERSION; 0: the newest
     const Identity* identity = nullptr;
     const char* server_name = nullptr;
-    std::string protocols;                       // of ALPN, as on the wire
+    std::string protocols{};                     // of ALPN, as on the wire
     SSL_SESSION* resume = nullptr;
     bool checks_server = false;                  // against `authority`
     const Identity* authority = nullptr;
@@ -91,7 +91,7 @@ class TlsClient {
   bool ended() const { return ended_; }          // the server's close_notify has come
   const std::string& error() const { return error_; }   // what went wrong; the server's alert among it
   bool resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
-  SSL_SESSION* session() const { return session_; }     // the last one that was given; it stays with the client
+  SSL_SESSION* session() const;                  // the last one that was given; it stays with the client
   std::string server_cn() const;
   std::string protocol() const;
   SSL* ssl() { return ssl_.get(); }

@@ -324,12 +324,44 @@ std::size_t json_decode(std::string_view raw, char* out) {
   return static_cast<std::size_t>(out - start);
 }
 
+std::string json_unquote(std::string_view raw) {
+  std::string text(raw.size(), '\0');
+  text.resize(json_decode(raw, text.data()));
+  return text;
+}
+
+bool json_each(std::string_view json, const std::function<void(std::string_view name, std::string_view raw)>& f) {
+  if (!json_valid(json)) return false;
+  Walk walk{json.data(), json.data() + json.size()};
+  walk.spaces();
+  const bool is_object = walk.take('{');
+  if (!is_object && !walk.take('[')) return false;
+  walk.spaces();
+  const auto since = [&walk](const char* from) { return std::string_view(from, static_cast<std::size_t>(walk.at - from)); };
+  while (*walk.at != '}' && *walk.at != ']') {
+    std::string member;
+    if (is_object) {
+      const char* const from = walk.at;
+      walk.string();
+      member = json_unquote(since(from));
+      walk.spaces();
+      walk.take(':');
+      walk.spaces();
+    }
+    const char* const from = walk.at;
+    walk.value();
+    f(member, since(from));
+    walk.spaces();
+    walk.take(',');
+    walk.spaces();
+  }
+  return true;
+}
+
 std::optional<std::string> json_text(std::string_view json, std::string_view pointer) {
   const auto raw = json_find(json, pointer);
   if (!raw || !json_is_text(*raw)) return std::nullopt;
-  std::string text(raw->size(), '\0');
-  text.resize(json_decode(*raw, text.data()));
-  return text;
+  return json_unquote(*raw);
 }
 
 std::optional<double> json_number(std::string_view json, std::string_view pointer) {

@@ -1,6 +1,7 @@
 // The little JSON that module answers need: escaping out, and one pointed-to value in.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,13 @@ std::optional<std::string_view> json_find(std::string_view json, std::string_vie
 inline bool json_is_text(std::string_view raw) { return !raw.empty() && raw.front() == '"'; }
 // Decodes a found string into `out`, which has room for raw.size() bytes; returns the length.
 std::size_t json_decode(std::string_view raw, char* out);
+
+// The content of a string as it was found.
+std::string json_unquote(std::string_view raw);
+
+// Each member of an object in its order, or each element of an array (`name` is empty then); `raw` is a part of `json`.
+// False: it is neither, or no JSON, and `f` was not called.
+bool json_each(std::string_view json, const std::function<void(std::string_view name, std::string_view raw)>& f);
 
 // The text (number) at a JSON pointer (RFC 6901); absent when the document is not JSON, the path leads nowhere
 // or to another type. Only the path asked is decoded. A number beyond the doubles is absent.

@@ -1,0 +1,226 @@
+// What a server does for its control socket: where that is, and the commands.
+#include <spdlog/fmt/fmt.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "proxy/server.h"
+#include "vm/base/json.h"
+#include "vm/base/number_text.h"
+
+namespace sluice::proxy {
+namespace {
+
+std::uint64_t monotonic_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
+std::uint64_t wall_clock_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
+std::string in_json(std::string_view text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
+}
+
+std::string number(double n) {
+  std::string out;
+  append_number(out, std::isfinite(n) ? n : 0);
+  return out;
+}
+
+struct Named {
+  std::string_view name;
+  Counter Counters::*counter;
+};
+
+// Of each worker.
+constexpr Named kCounters[] = {
+    {"connections", &Counters::connections},
+    {"active", &Counters::active},
+    {"outstanding", &Counters::outstanding},
+    {"generations", &Counters::generations},
+    {"accepted", &Counters::accepted},
+    {"requests", &Counters::requests},
+    {"answers", &Counters::answers},
+    {"expired", &Counters::expired},
+    {"clients_gone", &Counters::clients_gone},
+    {"timeouts", &Counters::timeouts},
+    {"deadlines", &Counters::deadlines},
+    {"refused_connections", &Counters::refused_connections},
+    {"refused_requests", &Counters::refused_requests},
+    {"refused_budget", &Counters::refused_budget},
+    {"refused_active", &Counters::refused_active},
+    {"refused_busy", &Counters::refused_busy},
+    {"accept_failures", &Counters::accept_failures},
+    {"route_slots", &Counters::route_slots},
+    {"route_slots_in_use", &Counters::route_slots_in_use},
+    {"route_memory_bytes", &Counters::route_memory_bytes},
+    {"turns", &Counters::turns},
+};
+
+std::string counted_json(const Counted& c) {
+  if (!c.histogram) return std::to_string(c.count);
+  std::string out = fmt::format(R"({{"count":{},"sum":{},"min":{},"max":{})", c.count, number(c.sum), number(c.least), number(c.most));
+  for (std::size_t i = 0; i < c.quantiles.size(); ++i) out += fmt::format(R"(,"{}":{})", Counted::kQuantileNames[i], number(c.quantiles[i]));
+  return out + "}";
+}
+
+// An object's or a list's end instead of its last comma.
+void close(std::string& out, char end) {
+  if (out.back() == ',') out.back() = end;
+  else out.push_back(end);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------- where it is
+
+Result<void, std::string> Server::open_control(const Settings& settings) {
+  const std::string path = control_path(settings.control, reloader_.path());
+  opened_.reset();
+  // One that somebody has removed is made again.
+  keeps_control_ = control_.socket() && control_.socket()->path() == path && control_.socket()->there();
+  if (keeps_control_ || path.empty()) return {};
+  if (settings.control) {
+    std::error_code ignored;                   // who cannot make it cannot bind in it, which says why
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  }
+  auto opened = UnixSocket::open(path, UnixSocket::Kind::stream);
+  if (opened) {
+    opened_ = *std::move(opened);
+  } else if (settings.control) {
+    return "control: " + opened.error();
+  } else {
+    parts_.log.event(LogLevel::warn, "no_control",
+                     fmt::format("no control socket: {}; settings {{ control = PATH }} says where else", opened.error()));
+  }
+  return {};
+}
+
+void Server::listen_for_control() {
+  if (!keeps_control_) control_.listen(std::move(opened_));
+}
+
+// ----------------------------------------------------------------------------------------------------------- times
+
+void Server::after(std::uint64_t ms, std::function<void()> f) { timers_.push_back({monotonic_ms() + ms, std::move(f)}); }
+
+int Server::control_timeout_ms() const {
+  int timeout_ms = control_.timeout_ms();
+  for (const Timer& t : timers_) {
+    const std::uint64_t now = monotonic_ms();
+    const auto left = static_cast<int>(std::min<std::uint64_t>(t.at_ms > now ? t.at_ms - now : 0, 3'600'000));
+    if (timeout_ms < 0 || left < timeout_ms) timeout_ms = left;
+  }
+  return timeout_ms;
+}
+
+void Server::run_timers() {
+  const std::uint64_t now = monotonic_ms();
+  std::vector<Timer> due;
+  for (Timer& t : timers_)
+    if (t.at_ms <= now) due.push_back(std::move(t));
+  if (due.empty()) return;
+  std::erase_if(timers_, [now](const Timer& t) { return t.at_ms <= now; });
+  for (const Timer& t : due) t.f();
+}
+
+// -------------------------------------------------------------------------------------------------------- commands
+
+void Server::add_commands() {
+  control_.add({"reload", {}, [this](const ControlAsked&, Asker to) {
+                  if (end_wanted_) return control_.refuse(to, "the server is ending");
+                  reload_askers_.push_back(to);
+                  reload_wanted_ = true;
+                }});
+  control_.add({"stats", {"workers"}, [this](const ControlAsked& asked, Asker to) { tell_stats(asked, to); }});
+  control_.add({"generations", {}, [this](const ControlAsked&, Asker to) { tell_generations(to); }});
+  control_.add({"watch", {"streams"}, [this](const ControlAsked& asked, Asker to) {
+                  const auto names = asked.texts("streams");
+                  std::vector<Stream> streams;
+                  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+                    const auto stream = find_stream(name);
+                    if (!stream) return control_.refuse(to, "there is no stream `" + name + "`; there are requests, events and user");
+                    streams.push_back(*stream);
+                  }
+                  if (streams.empty()) return control_.refuse(to, "watch takes streams, a list of requests, events and user");
+                  control_.watch(to, streams);
+                  control_.answer(to);
+                }});
+}
+
+void Server::answer_reloads(std::string_view error) {
+  const std::string generation = fmt::format(R"("generation":{})", reloader_.generation());
+  std::string warnings = ",\"warnings\":[";
+  for (const std::string& w : std::exchange(reload_warnings_, {})) warnings += in_json(w) + ",";
+  close(warnings, ']');
+  for (const Asker& asker : std::exchange(reloading_for_, {})) {
+    if (error.empty()) control_.answer(asker, generation + warnings);
+    else control_.refuse(asker, error, generation);
+  }
+}
+
+void Server::tell_stats(const ControlAsked& asked, Asker to) {
+  std::string out = "\"server\":{";
+  each([&out](std::string_view name, std::uint64_t value) { out += fmt::format("\"{}\":{},", name, value); });
+  close(out, '}');
+  out += ",\"stores\":{";
+  parts_.engine.each_store([&out](const StoreCounters& s) {
+    out += fmt::format(R"({}:{{"shards":{},"bursts":{},"burst_events":{},"commits":{},"faults":{}}},)", in_json(s.name), s.shards, s.bursts,
+                       s.burst_events, s.commits, s.faults);
+  });
+  close(out, '}');
+  out += ",\"user\":{";
+  for (const Counted& c : reloader_.config()->counted()) out += in_json(c.name) + ":" + counted_json(c) + ",";
+  close(out, '}');
+  if (asked.flag("workers")) {
+    out += ",\"workers\":[";
+    crew_->each([&out](std::uint16_t, std::uint64_t, const Counters& counters) {
+      out += "{";
+      for (const Named& n : kCounters) out += fmt::format("\"{}\":{},", n.name, (counters.*n.counter).get());
+      close(out, '}');
+      out += ",";
+    });
+    close(out, ']');
+  }
+  control_.answer(to, out);
+}
+
+// Once every worker has said what it holds.
+void Server::tell_generations(Asker to) {
+  crew_->report([this, to](const std::vector<GenerationReport>& reports) {
+    std::string out = fmt::format(R"("generation":{},"workers":[)", reloader_.generation());
+    crew_->each([&out](std::uint16_t, std::uint64_t generation, const Counters& counters) {
+      out += fmt::format(R"({{"serves":{},"alive":{}}},)", generation, counters.generations.get());
+    });
+    close(out, ']');
+    out += ",\"generations\":[";
+    for (const GenerationReport& r : reports) {
+      out += fmt::format(R"({{"generation":{},"since_ms":{},"serves":{},"held":[)", r.number, r.since_ms, r.serves);
+      for (const GenerationReport::Part& part : r.parts) {
+        const HeldGeneration& h = part.held;
+        out += fmt::format(R"({{"worker":{},"requests":{},"events":{},"behind":{},"slots":{},"slots_in_use":{},"memory_bytes":{},"oldest":{},"oldest_s":{}}},)",
+                           part.worker, h.exchanges, h.events, h.kept, h.slots, h.slots_in_use, h.memory_bytes, in_json(h.oldest),
+                           number(static_cast<double>(h.oldest_us) / 1e6));
+      }
+      close(out, ']');
+      out += fmt::format(R"(,"text":{}}},)", in_json(describe(r, wall_clock_ms())));
+    }
+    close(out, ']');
+    control_.answer(to, out);
+  });
+}
+
+}  // namespace sluice::proxy
