@@ -125,10 +125,6 @@ void Crew::finish(std::uint16_t index) {
   for (Counter* now : {&c.route_slots, &c.route_slots_in_use, &c.route_memory_bytes}) now->set(0);
 }
 
-void Crew::each(const std::function<void(std::uint16_t, std::uint64_t, const Counters&)>& f) const {
-  for (const std::uint16_t i : indices(0)) f(i, members_[i].taken, *counters_[i]);
-}
-
 void Crew::report(Generations::Hear hear) {
   std::vector<std::uint16_t> asked = indices(0);
   if (asked.empty()) return hear({});

@@ -46,8 +46,6 @@ class Crew {
   void hear(const News& news);
   Worker& serving(std::uint32_t turn) { return *members_[turn % size()].worker; }
 
-  // Those that run, by their numbers: the generation that their new requests use, and their counters.
-  void each(const std::function<void(std::uint16_t index, std::uint64_t generation, const Counters& counters)>& f) const;
   // What workers hold, heard later.
   void report(Generations::Hear hear);
   const Generations& generations() const { return generations_; }
@@ -56,6 +54,10 @@ class Crew {
   void drain(const std::function<void()>& wait);
   void end();
 
+  // Of a place for a worker, which may have had several; nullptr: none ever had it. Thread: any.
+  const Counters* counters(std::uint16_t worker) const {
+    return worker < counted_.load(std::memory_order_acquire) ? counters_[worker].get() : nullptr;
+  }
   // All workers together, those that have ended too. Thread: any.
   std::uint64_t sum(Counter Counters::*counter) const;
 

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <utility>
 
+#include "proxy/remote/backend.h"
 #include "vm/base/json.h"
 
 namespace sluice::proxy {
@@ -113,8 +114,8 @@ Result<Server::Next, std::string> Server::prepare() {
     limits_ = std::make_unique<ProcessLimits>(settings);
     crew_ = std::make_unique<Crew>(parts_.engine, *limits_, news_);
   }
-  if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
   if (auto opened = open_control(settings); !opened) return std::move(opened).error();
+  if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
   if (auto made = reloader_.prepare(next.config, crew_->indices(next.workers)); !made) return std::move(made).error();
   for (std::size_t i = 0; i < next.listeners.places.size(); ++i) next.listeners.places[i].tls = next.config.tls[i];
   return next;
@@ -162,9 +163,9 @@ std::string Server::serve() {
   while (!end_wanted_) {
     wait_for_news();
     run_crons();
+    run_timers();
     look_at_listeners();
     look_at_generations();
-    run_timers();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
     if (reload_wanted_ && !crew_->switching() && !end_wanted_) reload();
   }
@@ -197,16 +198,17 @@ void Server::wait_for_news() {
   std::vector<pollfd> fds{{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
   const std::size_t mine = fds.size();
   control_.wait_for(fds);
-  int timeout_ms = control_timeout_ms();
   const std::uint64_t now = now_ms();
-  std::uint64_t next = listen_set_.next_ms(now);
-  if (crons_) next = std::min(next, crons_->next_ms());
-  // A clock of the wall's may jump: it is looked at now and then.
-  if (crew_->generations().oldest_held_since_ms() != 0) next = std::min(next, now + kHeldLong_ms);
-  if (next != kNever) {
-    const auto next_in_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
-    timeout_ms = timeout_ms < 0 ? next_in_ms : std::min(timeout_ms, next_in_ms);
+  std::uint64_t next = control_next_ms(now);
+  // A drain runs none of these.
+  if (!end_wanted_) {
+    next = std::min(next, listen_set_.next_ms(now));
+    if (crons_) next = std::min(next, crons_->next_ms());
+    // A clock of the wall's may jump: it is looked at now and then.
+    if (crew_->generations().oldest_held_since_ms() != 0) next = std::min(next, now + kHeldLong_ms);
   }
+  int timeout_ms = -1;
+  if (next != kNever) timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
   if (poll(fds.data(), fds.size(), timeout_ms) < 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[2].revents != 0) test->hear(parts_.engine);
@@ -252,14 +254,16 @@ void Server::reload() {
   reload_askers_.clear();
   Result<Next, std::string> next = prepare();
   if (!next) return reload_failed(next.error());
-  for (const std::string& w : next->config.warnings) parts_.log.event(LogLevel::warn, "reload_warning", "reload: " + w);
-  reload_warnings_ = next->config.warnings;
+  reload_notes_ = next->config.warnings;
+  for (const std::string& w : next->config.warnings) parts_.log.event(LogLevel::warn, "reload_note", "reload: " + w);
   const std::vector<std::string> lines = switch_to(*std::move(next));
+  reload_notes_.insert(reload_notes_.end(), lines.begin(), lines.end());
   reload_unsaid_ = true;
-  for (const std::string& line : lines) parts_.log.event(LogLevel::info, "reload_change", "reload: " + line);
+  for (const std::string& line : lines) parts_.log.event(LogLevel::info, "reload_note", "reload: " + line);
 }
 
 void Server::reload_failed(std::string_view why) {
+  opened_.reset();
   reload_failures_.add();
   parts_.log.event(LogLevel::error, "reload_failed",
                    fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()),
@@ -299,9 +303,9 @@ void Server::note(const Crons::Ran& ran) {
 void Server::drain() {
   if (crons_) crons_->stop();
   crons_ = nullptr;
-  for (const Asker& asker : std::exchange(reload_askers_, {})) control_.refuse(asker, "the server is ending");
   listen_set_.refuse_new();
-  // A drain may take its time, and can be looked at.
+  for (const Asker& asker : std::exchange(reload_askers_, {})) control_.refuse(asker, "the server is ending");
+  // It may take its time, and can be looked at.
   crew_->drain([this] {
     wait_for_news();
     run_timers();
@@ -341,6 +345,14 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("refused_active", sum(&Counters::refused_active));
   put("refused_busy", sum(&Counters::refused_busy));
   put("accept_failures", sum(&Counters::accept_failures));
+  put("backend_requests", sum(&Counters::backend_requests));
+  put("backend_errors", sum(&Counters::backend_errors));
+  put("backend_timeouts", sum(&Counters::backend_timeouts));
+  put("backend_refused", sum(&Counters::backend_refused));
+  put("backend_retries", sum(&Counters::backend_retries));
+  put("backend_connects", sum(&Counters::backend_connects));
+  put("backend_in_flight", sum(&Counters::backend_in_flight));
+  put("backends_down", sum(&Counters::backends_down));
   put("tls_handshakes", sum(&Counters::tls_handshakes));
   put("tls_resumptions", sum(&Counters::tls_resumptions));
   put("tls_failures", sum(&Counters::tls_failures));
@@ -354,6 +366,7 @@ std::string Server::counters() const {
   each([&out](std::string_view name, std::uint64_t value) {
     out += fmt::format("{}\"{}\":{}", out.empty() ? "{" : ",", name, value);
   });
+  append_backend_stats(out, reloader_.config() ? reloader_.config()->backends() : std::span<const BackendPtr>());
   return out + "}";
 }
 

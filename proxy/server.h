@@ -63,6 +63,7 @@ class Server final : private ServerStats {
   struct Next;                             // what the first phase of a reload, or of the start, has made
   Result<Next, std::string> prepare();
   std::vector<std::string> switch_to(Next next);   // lines for the log
+  Crew::ListeningOf listening() const;
   void wait_for_news();                    // and for signals
   void wait_for_workers();                 // for their news alone
   void hear_signals();
@@ -72,7 +73,7 @@ class Server final : private ServerStats {
 
   // server_control.cc: what the control socket asks.
   void after(std::uint64_t ms, std::function<void()> f);   // of what a command does later
-  int control_timeout_ms() const;
+  std::uint64_t control_next_ms(std::uint64_t now_ms) const;   // when control has something to do for them
   void run_timers();
   // Where the socket is to be, by these settings: opens it when it is not there already, for listen_for_control().
   // Errors: why it cannot. A path that nobody asked for is no error but a warning.
@@ -85,9 +86,9 @@ class Server final : private ServerStats {
   void begin_crons();                      // those of the config that serves now; the last one's end
   std::uint32_t send(CronEvent event);
   void run_crons();
+  void note(const Crons::Ran& ran);
   void look_at_listeners();
   void look_at_generations();              // says what holds an old one for long
-  void note(const Crons::Ran& ran);
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
   std::string counters() const;
@@ -113,7 +114,7 @@ class Server final : private ServerStats {
   std::vector<Timer> timers_;
   std::vector<Asker> reload_askers_;       // of a reload that has not read the file yet
   std::vector<Asker> reloading_for_;       // of the one under way
-  std::vector<std::string> reload_warnings_;   // its
+  std::vector<std::string> reload_notes_;  // its
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;

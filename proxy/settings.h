@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/remote/options.h"
 #include "proxy/tls_settings.h"
 
 namespace sluice::proxy {
@@ -50,6 +51,7 @@ struct Settings {
   std::uint64_t lua_memory_bytes = 256u << 20;    // per VM
   std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
+  BackendOptions backend;                         // what pools of remote backends start from: backend_connect_timeout, ...
   std::string log_level = "info";
   // The control socket's path; a relative one counts from the config's folder. Nothing: beside the config, with the ending
   // .sock; empty: there is none.

@@ -41,7 +41,8 @@ WorkerLoop::WorkerLoop(std::uint16_t index, ProcessLimits& limits, Inbox<EventPt
       clock_(clock),
       engine_(std::move(engine)),
       wheel_(clock.monotonic_us() / 1000),
-      read_buffer_(new char[kReadBytes]) {
+      read_buffer_(new char[kReadBytes]),
+      backends_(*this) {
   refuse_ = [this](EventPtr event) { submit_refused(std::move(event), Errc::store_busy); };
   results_event_.watch(loop_, results_.wake().fd(), EV_READ, on_results, this);
 }
@@ -468,6 +469,16 @@ void WorkerLoop::submit_refused(EventPtr event, Errc code) {
     event->answer.body.text = code == Errc::store_busy ? "the store's queue is full\n" : "too many events are under way\n";
   }
   refused_.push_back(std::move(event));
+}
+
+LiveGeneration::~LiveGeneration() {
+  for (BackendClient* b : backends_) worker_.backends_.give_back(*b);
+}
+
+BackendClient* LiveGeneration::use(const std::shared_ptr<Backend>& backend) {
+  BackendClient& client = worker_.backends_.take(backend);
+  backends_.push_back(&client);
+  return &client;
 }
 
 void LiveGeneration::begin(ConnectionExchange& e) {

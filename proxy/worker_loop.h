@@ -11,6 +11,7 @@
 #include "proxy/connection.h"
 #include "proxy/http_writer.h"
 #include "proxy/loop.h"
+#include "proxy/remote/backend_clients.h"
 #include "proxy/ticket_table.h"
 #include "proxy/timer_wheel.h"
 #include "proxy/worker.h"
@@ -22,6 +23,7 @@ namespace sluice::proxy {
 class LiveGeneration final : public Services {
  public:
   LiveGeneration(WorkerLoop& worker, Generation g) : generation(std::move(g)), worker_(worker) {}
+  ~LiveGeneration() override;
 
   Engine& engine() override;
   EventPtr take_event() override;
@@ -30,6 +32,7 @@ class LiveGeneration final : public Services {
   void forget(const Ticket& ticket) override;
   void keep() override { ++kept; }
   void let_go() override { --kept; }
+  BackendClient* use(const std::shared_ptr<Backend>& backend) override;
   TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) override;
   void stop_timer(TimerId& id) override;
   std::uint64_t monotonic_us() override;
@@ -51,6 +54,7 @@ class LiveGeneration final : public Services {
   ConnectionExchange* oldest_ = nullptr;
   ConnectionExchange* newest_ = nullptr;
   WorkerLoop& worker_;
+  std::vector<BackendClient*> backends_;   // one take() each
 };
 
 // Thread: worker. The constructor's arguments outlive it.
@@ -86,6 +90,7 @@ class WorkerLoop final : private Waiter {
   TimerId start_timer_at(std::uint64_t at_us, void* target, std::uint32_t tag, TimerWheel::Fire fire, const void* owner);
   Counters& counters() { return counters_; }
   ProcessLimits& limits() { return limits_; }
+  std::uint16_t index() const { return index_; }
   bool draining() const { return draining_; }
   bool closes() const { return draining_ || leaving_; }   // connections, with their next answer
   LiveGeneration& current() { return *lives_.back(); }
@@ -148,6 +153,7 @@ class WorkerLoop final : private Waiter {
   DateLine date_;
   Match match_;
   std::unique_ptr<char[]> read_buffer_, cipher_buffer_;
+  BackendClients backends_;                              // behind the loop and the wheel, before the generations that hold them
   std::vector<std::unique_ptr<LiveGeneration>> lives_;   // the newest last
   std::vector<News> unsent_;
   std::vector<EventPtr> events_;                         // spare
