@@ -81,5 +81,26 @@ is($s->http(GET => '/shared/ticks')->{body}, $ticks, 'what is not registered any
 ok(!$s->reload("sluice.register_cron('x', { every = 0, func = print })\n$base"), 'a wrong one is refused');
 like($s->{reload_log}, qr/`every` is seconds, from 0\.05/, 'with the reason');
 ok(becomes($s, '/shared/reloads', qr/^\d+$/), 'and the old config goes on');
+subtest 'a cron runs while its config is replaced' => sub {
+  my $slow = $base . <<'LUA';
+sluice.register_cron("slow", { every = 0.1, func = function()
+  local t = sluice.time_mono_millis()
+  while sluice.time_mono_millis() < t + 300 do end
+  sluice.shared.cron:incr("slow", 1, 0)
+  sluice.post("quota", "plus", nil, nil, function(status) sluice.shared.cron:set("late", status) end)
+end })
+LUA
+  ok($s->reload($slow), 'one that takes longer than its interval');
+  ok(becomes($s, '/shared/slow', qr/^\d+$/), 'it runs');
+  # Whatever it is at, the signals are heard behind it; an answer that comes when its config is gone finds nobody.
+  for my $round (1 .. 3) {
+    ok($s->reload($round % 2 ? $base : $slow), "replaced: $round");
+    $s->signal('HUP') for 1 .. 3;
+  }
+  ok(becomes($s, '/server/generations', '1'), 'nothing of the old ones is left');
+  my $ran = $s->http(GET => '/shared/slow')->{body};
+  is($s->http(GET => '/shared/slow')->{body}, $ran, 'and it runs no more');
+  unlike($s->log, qr/cron 'slow'/, 'nothing went wrong');
+};
 $s->stop;
 done_testing;

@@ -83,6 +83,23 @@ subtest 'stores come and go' => sub {
   answer_is($s->http(GET => '/extra/objects/k'), 'with what it had', status => 200, body => 'v', etag => '"1"');
 };
 
+subtest 'a store that is removed under a request' => sub {
+  my $route = sub { qq(["/late"] = route_lua { children = { x = "extra" }, f = function(rctx, h) return function()
+      rctx:sleep(0.4) local res = rctx:put_and_wait(h.x, "late", "v") return tostring(res:status()) end end },\n    ["/word"]) };
+  my $extra = 'extra = { module = "@REPO@/configs/modules/blobs.aup", path = "data/extra" },';
+  ok($s->reload(config('with', $extra) =~ s{\["/word"\]}{$route->()}re), 'a route of it');
+  my $c = $s->client;
+  $c->send(Sluice::Client::request(POST => '/late', body => ''));
+  is($word->(), 'with', 'it has begun');
+  ok($s->reload(config('without')), 'removed');
+  answer_is($s->http(GET => '/extra/objects/late'), 'for new requests it is gone', status => 404, error => 'route');
+  my $again = $s->reload(config('again', $extra));   # while it is still held: the same one goes on
+  ok($again, 'and added again meanwhile') or diag($s->{reload_log});
+  like($c->answer->{body}, qr/^200$/, 'the request ends on the store that it began with');
+  is($s->http(GET => '/extra/objects/k')->{body}, 'v', 'which has what it had');
+  ok($s->reload(config('seven')), 'removed for good');
+};
+
 subtest 'a setting removed has its default again' => sub {
   ok($s->reload("settings { body_limit = '10' }\n" . config('seven')), 'a small limit');
   answer_is($s->http(POST => '/quota/inputs/say', body => 'x' x 20), 'is in force', status => 413, error => 'limit');
