@@ -10,7 +10,7 @@ namespace sluice::lua {
 
 enum class Kind : std::uint32_t {
   request = 0x51c30001, response, rctx, fgen, route, target, store_description, pool_description, handle_value,
-  word_route, shared_table, inspector, mutator, limiter, limiter_description,
+  word_route, shared_table, inspector, mutator, limiter, limiter_description, backend_description,
 };
 
 struct Box {

@@ -46,6 +46,7 @@ class CacheRoute::Held final : public proxy::Exchange {
   bool gone() const override { return outer->gone(); }
   bool behind_write() const override { return outer->behind_write(); }
   void hold_writes(bool held) override { outer->hold_writes(held); }
+  std::string_view own_key() const override { return outer->own_key(); }
   void answer(proxy::Response& response) override {
     proxy::Exchange& to = *outer;
     // What answers nobody is no answer of the child's: it lets go with whatever it has.
@@ -84,9 +85,10 @@ bool CacheRoute::passes_by(const proxy::Request& r) const {
   return false;
 }
 
-void CacheRoute::make_key(const proxy::Request& r) {
+void CacheRoute::make_key(const proxy::Request& r, std::string_view own) {
   key_.clear();
   append(key_, r.path);
+  append(key_, own);   // of a pool: it may lead elsewhere
   for (const std::string& name : spec_.vary) {
     for (const proxy::Header& h : r.headers)
       if (same_field(h.name, name)) append(key_, h.value);
@@ -125,7 +127,7 @@ void CacheRoute::start(proxy::Exchange& exchange, const proxy::Match& match, pro
     exchange.passed_to = &child_;
     return child_.start(exchange, match, services);
   }
-  make_key(r);
+  make_key(r, exchange.own_key());
   const std::uint64_t now_us = services.monotonic_us();
   if (const StoredPtr found = cache_.find(key_)) {
     if (fresh(*found, now_us, changes)) return give(exchange, found, now_us);

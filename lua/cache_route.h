@@ -36,7 +36,7 @@ class CacheRoute final : public proxy::Route {
  private:
   class Held;                                    // an exchange that the child has, between it and the client's
   bool passes_by(const proxy::Request& request) const;
-  void make_key(const proxy::Request& request);  // into key_
+  void make_key(const proxy::Request& request, std::string_view own);  // into key_
   std::uint64_t changes() const;                 // 0: a store cannot say
   bool fresh(const StoredAnswer& answer, std::uint64_t now_us, std::uint64_t changes) const;
   void give(proxy::Exchange& exchange, const StoredPtr& answer, std::uint64_t now_us);

@@ -9,6 +9,7 @@
 #include "lua/limiter.h"
 #include "lua/shared_table.h"
 #include "lua/user_stat.h"
+#include "proxy/remote/backend.h"
 
 namespace sluice::lua {
 
@@ -38,6 +39,8 @@ struct Commons {
   Registry<SharedTable> shared;
   Registry<Limiter> limiters;
   Registry<UserStat> stats;
+  Registry<proxy::Backend> backends;             // by their whole description
+  Registry<proxy::BackendStats> backend_stats;   // by their name
   Registry<CacheShared> caches;
   const proxy::ServerStats* server = nullptr;
 };

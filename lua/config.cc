@@ -22,6 +22,7 @@ class LuaConfig final : public proxy::Config {
   const std::vector<proxy::StoreSpec>& stores() const override { return data_->stores; }
   bool has_routes() const override { return data_->has_routes; }
   std::string explain() const override { return data_->explanation; }
+  std::span<const proxy::BackendPtr> backends() const override { return data_->backends; }
   proxy::Crons* crons() const override { return crons_.get(); }
   std::vector<proxy::Counted> counted() const override {
     std::vector<proxy::Counted> all;
@@ -95,6 +96,10 @@ class LuaConfigReader final : public proxy::ConfigReader {
     // Copies: crons see the draft's.
     data->stores = draft.stores;
     data->pools = draft.pools;
+    for (const PoolSpec& p : data->pools)
+      for (const proxy::BackendPtr& b : p.remote ? p.remote->backends() : std::vector<proxy::BackendPtr>())
+        if (std::find(data->backends.begin(), data->backends.end(), b) == data->backends.end()) data->backends.push_back(b);
+    draft.home.backends = &data->backends;
     data->shared = draft.shared;
     data->limiters = draft.limiters;
     data->stats = draft.stats;

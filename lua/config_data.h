@@ -18,6 +18,7 @@ struct ConfigData {
   proxy::Settings settings;
   std::vector<proxy::StoreSpec> stores;
   std::vector<PoolSpec> pools;
+  std::vector<proxy::BackendPtr> backends;   // of all pools, each once
   Value value;                           // of sluice_config_pools()
   std::vector<SharedSpec> shared;
   std::vector<std::shared_ptr<Limiter>> limiters;

@@ -1,6 +1,4 @@
 // The config stage: what a file may declare, and how it becomes plain data.
-#include <algorithm>
-
 #include "lua/box.h"
 #include "lua/inspector.h"
 #include "lua/library.h"
@@ -28,10 +26,28 @@ int raise(lua_State* L, std::string_view sentence) {
   return lua_error(L);
 }
 
-// core.settings(t [, line]): nothing, or the name of a setting and what is wrong with it. `line`: where the file says it.
+// "FILE:LINE" of the declaration when it says where to listen: given behind the table, or the caller's.
+void note_listen_place(lua_State* L, Draft& d) {
+  const StackGuard guard(L);
+  bool says = false;
+  for (const char* name : {"listen", "host", "port"}) {
+    lua_getfield(L, 1, name);
+    says = says || !lua_isnil(L, -1);
+  }
+  lua_Debug caller;
+  std::string place;
+  if (lua_type(L, 3) == LUA_TSTRING) place = std::string(text_at(L, 3)) + ":" + std::to_string(lua_tointeger(L, 4));
+  else if (lua_getstack(L, 1, &caller) != 0 && lua_getinfo(L, "Sl", &caller) != 0) place = caller.short_src + (":" + std::to_string(caller.currentline));
+  if (says && !place.empty()) d.settings.listen_place = d.folder + place;
+}
+
+// core.settings(t [, line [, file, line of `listen`]]): nothing, or the name of a setting and what is wrong with it. `line`:
+// where the file says it.
 int settings(lua_State* L) {
   Draft& d = draft(L, "settings");
   luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 4);
+  note_listen_place(L, d);
   {
     if (const std::optional<SettingProblem> problem = read_settings(L, 1, d.settings)) {
       push(L, problem->name);
@@ -225,60 +241,6 @@ int add_stat_or_raise(lua_State* L) {
   return raise(L, text_at(L, -1));
 }
 
-// What a double holds exactly.
-bool is_seed(double n) { return n >= 0 && n <= 9007199254740992.0 && n == static_cast<double>(static_cast<std::uint64_t>(n)); }
-
-// sluice.pool({stores}, {name=, seed=}): a description. Raises.
-int pool(lua_State* L) {
-  Draft& d = draft(L, "pools");
-  luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 2);
-  std::string why;
-  {
-    PoolSpec spec;
-    if (lua_istable(L, 2)) {
-      lua_pushnil(L);
-      while (why.empty() && lua_next(L, 2) != 0) {
-        const std::string_view field = lua_type(L, -2) == LUA_TSTRING ? text_at(L, -2) : std::string_view();
-        if (field == "name" && lua_type(L, -1) == LUA_TSTRING) {
-          spec.name = text_at(L, -1);
-        } else if (field == "seed" && lua_type(L, -1) == LUA_TNUMBER && is_seed(lua_tonumber(L, -1))) {
-          spec.seed = static_cast<std::uint64_t>(lua_tonumber(L, -1));
-        } else {
-          why = "a pool's options are `name` (a string) and `seed` (a whole number from 0)";
-        }
-        lua_pop(L, 1);
-      }
-    } else if (!lua_isnil(L, 2)) {
-      why = "a pool's options are a table";
-    }
-    const int n = static_cast<int>(lua_objlen(L, 1));
-    for (int i = 1; i <= n && why.empty(); ++i) {
-      lua_rawgeti(L, 1, i);
-      const auto* name = find_boxed<std::string>(L, -1, Kind::store_description);
-      if (name) spec.stores.push_back(*name);
-      else why = "a pool is made of stores: what sluice.store{} returned";
-      lua_pop(L, 1);
-    }
-    if (why.empty() && spec.stores.empty()) why = "a pool without stores";
-    if (why.empty()) {
-      for (std::size_t i = 1; i < spec.stores.size(); ++i)
-        if (std::find(spec.stores.begin(), spec.stores.begin() + static_cast<std::ptrdiff_t>(i), spec.stores[i]) !=
-            spec.stores.begin() + static_cast<std::ptrdiff_t>(i))
-          why = "store `" + spec.stores[i] + "` is in the pool twice";
-    }
-    if (why.empty()) {
-      if (spec.name.empty()) spec.name = "pool" + std::to_string(d.pools.size() + 1);
-      d.indices.push_back(std::make_unique<std::uint32_t>(static_cast<std::uint32_t>(d.pools.size())));
-      d.pools.push_back(std::move(spec));
-      push_box(L, Kind::pool_description, d.indices.back().get());
-      return 1;
-    }
-    push(L, why);
-  }
-  return raise(L, text_at(L, -1));
-}
-
 // sluice.ratelim_tbf{...}: what a file makes for its routes, it makes here too; crons may ask it. Raises.
 int ratelim(lua_State* L) {
   Draft& d = draft(L, "sluice.ratelim_tbf");
@@ -329,14 +291,16 @@ void open_config_stage(lua_State* L, Draft& d) {
   const StackGuard guard(L);
   static constexpr luaL_Reg kNone[] = {{"enqueue", no_methods}, {nullptr, nullptr}};
   static constexpr luaL_Reg kCore[] = {{"settings", settings}, {"store", store}, {"shared", shared}, {"stat", stat}, {nullptr, nullptr}};
-  static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"pool", pool}, {"settings", settings_or_raise}, {"ratelim_tbf", ratelim}, {"ratelim_global_tbf", ratelim_global},
+  static constexpr luaL_Reg kPublic[] = {{"store", store_or_raise}, {"settings", settings_or_raise}, {"ratelim_tbf", ratelim}, {"ratelim_global_tbf", ratelim_global},
                                          {"add_stat", add_stat_or_raise}, {nullptr, nullptr}};
   make_class(L, Kind::store_description, "sluice.store", kNone);
   make_class(L, Kind::pool_description, "sluice.pool", kNone);
+  make_class(L, Kind::backend_description, "sluice.backend", kNone);
   make_class(L, Kind::limiter_description, "sluice.ratelim", kNone);
   open_limiters(L, d.home);
   open_inspectors(L);
   open_mutators(L);
+  open_backends(L, d);
   push_core(L);
   set_functions(L, kCore, &d);
   lua_pushliteral(L, "config");

@@ -10,6 +10,7 @@
 
 #include "proxy/config.h"
 #include "proxy/log.h"
+#include "proxy/remote/backend.h"
 #include "proxy/route.h"
 
 namespace sluice::lua {
@@ -22,6 +23,7 @@ struct Home {
   proxy::Services* services = nullptr;           // of a worker that serves
   const proxy::ServerStats* server = nullptr;    // may stay null
   proxy::Log* log = nullptr;                     // may stay null
+  const std::vector<proxy::BackendPtr>* backends = nullptr;   // of the config; may stay null
   const std::vector<std::pair<std::string, std::shared_ptr<CacheShared>>>* caches = nullptr;   // of a worker's routes
   std::uint64_t random = 0x9e3779b97f4a7c15;     // of 1-in-N choices
   std::string scratch;                           // of one call: what is copied under a lock and pushed behind it

@@ -14,6 +14,12 @@
 
 namespace sluice::lua {
 
+// A backend as sluice.backend{} said it, until a pool takes it.
+struct BackendDraft {
+  proxy::BackendSpec spec;
+  std::uint32_t weight = 1;
+};
+
 struct SourceText;
 
 // What the config VM collects. Thread: control.
@@ -21,6 +27,7 @@ struct Draft {
   proxy::Settings settings;
   std::vector<proxy::StoreSpec> stores;
   std::vector<PoolSpec> pools;
+  std::vector<std::unique_ptr<BackendDraft>> backends;      // what descriptions point at
   std::string folder;                            // of the file, with its slash, or empty
   bool closed = false;                           // the file has been read: nothing more is declared
   const SourceText* source = nullptr;            // the file itself, while it is read
@@ -45,6 +52,7 @@ void open_common(lua_State* L, const SourceText& source, const Home& home);
 // core.read_file(), of files beside the config.
 void open_file_reader(lua_State* L, const Sources& sources, Sources* read);
 void open_config_stage(lua_State* L, Draft& draft);
+void open_backends(lua_State* L, Draft& draft);  // sluice.backend and core.backend; sluice.pool and core.pool
 void open_worker_stage(lua_State* L, Runtime& runtime, std::shared_ptr<const proxy::StoreSet> stores);
 
 // Pushes the table `core`, made by open_common().

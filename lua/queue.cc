@@ -180,7 +180,8 @@ void Context::sub_answered(std::uint32_t index, proxy::Response& response) {
 void Context::complete(std::uint32_t index) {
   QueueSlot& q = queue_[index];
   q.state = QueueSlot::State::done;
-  q.result->backend = name_of(index);
+  const std::string_view remote = q.result->event ? std::string_view() : q.result->response.backend;
+  q.result->backend = remote.empty() ? name_of(index) : remote;
   q.result->elapsed_us = runtime_.services->monotonic_us() - q.sent_us;
   q.cls = class_of(q.result->status());
   if (q.callback != LUA_NOREF) run_callback(q);

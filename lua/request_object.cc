@@ -120,7 +120,7 @@ int full_path(lua_State* L) {
 // As it was sent, with its query; of an owned one the path.
 int target(lua_State* L) {
   RequestObject& r = self(L);
-  push(L, r.owned ? std::string_view(r.path) : r.live->target);
+  push(L, r.owned || r.live->target.empty() ? r.its_path() : r.live->target);
   return 1;
 }
 

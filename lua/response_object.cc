@@ -177,7 +177,8 @@ int revision(lua_State* L) {
 }
 
 int error(lua_State* L) {
-  push(L, self(L).error_name());
+  HeaderRoom room;
+  push(L, *self(L).header("x-pure-error", room));
   return 1;
 }
 

@@ -22,6 +22,7 @@ class LuaRouteTable final : public proxy::RouteTable {
 
   void attach(proxy::Services& services) override {
     runtime_.services = runtime_.home.services = &services;
+    for (proxy::BackendRoute* route : runtime_.backends) route->attach(services);
     for (const SharedSpec& s : config_->shared) s.table->set_limit(s.bytes);
     runtime_.vm->adopt_thread();
   }
@@ -124,6 +125,16 @@ class TargetResolver final : public Resolver {
   void push_pool(lua_State* L, std::uint32_t index) override {
     const PoolSpec& spec = pools_[index];
     auto target = std::make_unique<Target>();
+    if (spec.remote) {
+      auto route = std::make_unique<proxy::BackendRoute>(spec.remote);
+      target->kind = Target::Kind::route;
+      target->name = spec.name;
+      target->route = route.get();
+      runtime_.backends.push_back(route.get());
+      runtime_.routes.push_back(std::move(route));
+      push_target(L, runtime_, std::move(target));
+      return;
+    }
     target->kind = Target::Kind::pool;
     target->name = spec.name;
     std::vector<proxy::StorePtr> stores;
@@ -131,7 +142,7 @@ class TargetResolver final : public Resolver {
       proxy::StorePtr store = stores_.find(name);
       if (store) stores.push_back(std::move(store));
     }
-    Result<proxy::Pool, std::string> pool = proxy::Pool::make(spec.name, std::move(stores), spec.seed);
+    Result<proxy::Pool, std::string> pool = proxy::Pool::make(spec.name, std::move(stores), spec.seed, spec.filter);
     if (pool && pool->stores().size() == spec.stores.size()) target->pool = std::make_shared<const proxy::Pool>(*std::move(pool));
     if (target->pool) push_target(L, runtime_, std::move(target));
     else luaL_error(L, "a store of pool `%s` is not open", spec.name.c_str());
@@ -193,6 +204,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.commons = std::move(commons);
   runtime.home.server = runtime.commons->server;
   runtime.home.log = log;
+  runtime.home.backends = &data.backends;
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);

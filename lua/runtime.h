@@ -12,6 +12,7 @@
 #include "lua/state.h"
 #include "proxy/log.h"
 #include "proxy/pool.h"
+#include "proxy/remote/backend_route.h"
 #include "proxy/route.h"
 #include "proxy/router.h"
 #include "proxy/word_router.h"
@@ -80,6 +81,7 @@ struct Runtime {
 
   std::vector<std::unique_ptr<Target>> targets;
   std::vector<std::unique_ptr<proxy::Route>> routes;       // in C++: module routes, null
+  std::vector<proxy::BackendRoute*> backends;              // those of them that lead to remote backends
   std::vector<std::unique_ptr<Fgen>> fgens;
   std::vector<std::unique_ptr<proxy::Router>> routers;
   std::vector<std::unique_ptr<proxy::WordRouter>> word_routers;

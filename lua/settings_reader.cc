@@ -5,6 +5,7 @@
 #include <cmath>
 #include <variant>
 
+#include "lua/backend_options.h"
 #include "lua/tls_reader.h"
 #include "lua/value.h"
 #include "proxy/log.h"
@@ -25,6 +26,7 @@ struct Setting {
   double least = 0, most = 0;    // in the unit: counts, bytes or seconds
 };
 
+constexpr std::string_view kBackend = "backend_";   // before the name of an option of remote backends
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 constexpr Setting kSettings[] = {
@@ -198,6 +200,7 @@ std::optional<std::string> read_one(lua_State* L, const Setting& s, Settings& ou
 std::vector<std::string> setting_names() {
   std::vector<std::string> names;
   for (const Setting& s : kSettings) names.emplace_back(s.name);
+  for (const std::string& s : backend_option_names()) names.push_back(std::string(kBackend) + s);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -227,6 +230,11 @@ std::optional<SettingProblem> read_settings(lua_State* L, int index, proxy::Sett
     const Setting* found = nullptr;
     for (const Setting& s : kSettings)
       if (s.name == name) found = &s;
+    if (name.starts_with(kBackend) && is_backend_option(std::string_view(name).substr(kBackend.size()))) {
+      if (auto why = read_backend_option(L, std::string_view(name).substr(kBackend.size()), name, out.backend)) return SettingProblem{name, *why};
+      lua_pop(L, 1);
+      continue;
+    }
     if (found == nullptr) {
       const std::string near = nearest(name, setting_names());
       return SettingProblem{name, "there is no setting `" + name + "`" + (near.empty() ? "" : "; did you mean `" + near + "`?")};

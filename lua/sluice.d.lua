@@ -23,11 +23,42 @@
 ---@field ciphers? string
 ---@field names? table<string, { cert: string, key: string }>
 
----@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
+---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, backend_connections: integer, backend_connect_timeout: number, backend_read_timeout: number, backend_idle_timeout: number, backend_failure_limit: integer, backend_retry_waittime: number, backend_flap_time: number, backend_flap_backoff_ramp: number, backend_flap_backoff_max: number, backend_depth_limit: integer, backend_head_limit: Size, backend_body_limit: Size, backend_tcp_keepalive: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
 function stores(t) end
----@param t table<string, { stores: string[], seed: integer? }|string[]|table<string, string[]>>
+---@class BackendOptions
+---@field connections integer?
+---@field connect_timeout number?
+---@field read_timeout number?
+---@field idle_timeout number?
+---@field failure_limit integer?
+---@field retry_waittime number?
+---@field flap_time number?
+---@field flap_backoff_ramp number?
+---@field flap_backoff_max number?
+---@field depth_limit integer?
+---@field head_limit Size?
+---@field body_limit Size?
+---@field tcp_keepalive boolean?
+---@class Backend: BackendOptions
+---@field [1] string?
+---@field address string?
+---@field host string?
+---@field port integer?
+---@field label string?
+---@field name string?
+---@field weight integer?
+---@field host_header string?
+---@field down boolean?
+---@class PoolOptions
+---@field dist ("jump"|"ring")?
+---@field hash "xxh3"?
+---@field seed integer?
+---@field filter ("stop"|"tags")?
+---@field filter_conf string?
+---@field beprefix string?
+---@param t table<string, { stores: string[]?, backends: (string|Backend)[]?, backend_options: BackendOptions?, options: PoolOptions?, seed: integer? }|string[]|table<string, string[]>>
 function pools(t) end
 ---@param t table<string, Size>
 function shared(t) end
@@ -433,7 +464,7 @@ function sluice.stat(name, n) end
 ---@param name string
 ---@param kind ("counter"|"histogram")?
 function sluice.add_stat(name, kind) end
----@param section ("server"|"user"|"caches")?
+---@param section ("server"|"user"|"caches"|"backends")?
 ---@return table
 function sluice.server_stats(section) end
 ---@class Limiter
@@ -504,6 +535,10 @@ function sluice.attach(method, target, place) end
 function sluice.settings(t) end
 ---@param t table
 function sluice.store(t) end
----@param list table
----@param t { name: string?, seed: integer? }?
+---@param t Backend|string
+function sluice.backend(t) end
+---@class NamedPoolOptions: PoolOptions
+---@field name string?
+---@param list table of what sluice.store or sluice.backend returned
+---@param t NamedPoolOptions?
 function sluice.pool(list, t) end

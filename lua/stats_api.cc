@@ -36,6 +36,23 @@ void number(lua_State* L, const char* name, double n) {
   lua_setfield(L, -2, name);
 }
 
+// backends: by their labels, with what each counts. Into the table at 2.
+void push_backends(lua_State* L, const Home& home) {
+  lua_newtable(L);
+  if (home.backends)
+    for (const proxy::BackendPtr& b : *home.backends) {
+      push(L, b->name);
+      lua_createtable(L, 0, 16);
+      b->stats->each([L](std::string_view name, std::uint64_t n) {
+        push(L, name);
+        lua_pushnumber(L, static_cast<double>(n));
+        lua_rawset(L, -3);
+      });
+      lua_rawset(L, -3);
+    }
+  lua_setfield(L, 2, "backends");
+}
+
 // The field `caches` of the table at 2: what each route_cache has done, all workers together.
 void push_caches(lua_State* L, const Home& home) {
   lua_createtable(L, 0, home.caches ? static_cast<int>(home.caches->size()) : 0);
@@ -60,8 +77,8 @@ int server_stats(lua_State* L) {
   const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
   const auto& stats = *static_cast<const std::vector<std::shared_ptr<UserStat>>*>(lua_touserdata(L, lua_upvalueindex(2)));
   const std::string_view section = lua_isnoneornil(L, 1) ? std::string_view() : (luaL_checkstring(L, 1), text_at(L, 1));
-  if (!section.empty() && section != "server" && section != "user" && section != "caches")
-    return luaL_error(L, "sluice.server_stats: the sections are server, user and caches");
+  if (!section.empty() && section != "server" && section != "user" && section != "caches" && section != "backends")
+    return luaL_error(L, "sluice.server_stats: the sections are server, user, caches and backends");
   if (home.loading) return luaL_error(L, "sluice.server_stats: routes and crons ask, not a config that is read");
   lua_settop(L, 1);
   lua_createtable(L, 0, 2);
@@ -95,7 +112,8 @@ int server_stats(lua_State* L) {
     lua_setfield(L, 2, "user");
   }
   if (section.empty() || section == "caches") push_caches(L, home);
-  if (!section.empty()) lua_getfield(L, 2, section == "caches" ? "caches" : section == "server" ? "server" : "user");
+  if (section.empty() || section == "backends") push_backends(L, home);
+  if (!section.empty()) lua_getfield(L, 2, lua_tostring(L, 1));
   return 1;
 }
 

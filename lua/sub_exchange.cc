@@ -6,7 +6,8 @@ namespace sluice::lua {
 
 bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around) {
   // Sized first: views into the arena must not move.
-  std::size_t bytes = from.its_path().size() + (from.owned ? 0 : from.live->target.size());
+  const std::string_view written = from.owned ? std::string_view() : from.live->target;   // by the client
+  std::size_t bytes = from.its_path().size() + written.size() + (from.owned ? from.own_key.size() : from.live->method_text.size());
   const auto each_query = [&](auto&& f) {
     if (from.owned)
       for (std::size_t i = 0; i < from.query_count; ++i) f(from.query[i].name, from.query[i].value);
@@ -32,9 +33,10 @@ bool SubExchange::freeze(const RequestObject& from, const proxy::Request* around
     return std::string_view(arena_).substr(at, text.size());
   };
   request_.method = from.its_method();
-  request_.method_text = proxy::name(request_.method);
+  request_.method_text = from.owned ? proxy::name(request_.method) : keep(from.live->method_text);
   request_.path = keep(from.its_path());
-  request_.target = from.owned ? request_.path : keep(from.live->target);
+  request_.target = keep(written);
+  own_key_ = from.owned ? keep(from.own_key) : std::string_view();
   request_.query.clear();
   each_query([&](std::string_view n, std::string_view v) { const auto k = keep(n); request_.query.push_back({k, keep(v)}); });
   request_.headers.clear();

@@ -28,6 +28,7 @@ class SubExchange final : public proxy::Exchange {
   void answer(proxy::Response& response) override;
   bool behind_write() const override { return behind_write_; }
   void hold_writes(bool held) override;
+  std::string_view own_key() const override { return own_key_; }
 
  private:
   void recycle();
@@ -37,6 +38,7 @@ class SubExchange final : public proxy::Exchange {
   std::uint32_t index_ = 0;
   proxy::Route* route_ = nullptr;
   bool behind_write_ = false;
+  std::string_view own_key_;
   std::string arena_;
   proxy::Request request_;
   proxy::Match match_;

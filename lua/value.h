@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "lua/state.h"
+#include "proxy/remote/backend_pool.h"
 
 namespace sluice::lua {
 
-// Pools as the config VM describes them. Shape: `stores` are names.
+// Pools as the config VM describes them. Shape: `stores` are names; or it is one of remote backends.
 struct PoolSpec {
   std::string name;
   std::vector<std::string> stores;
   std::uint64_t seed = 0;
+  proxy::KeyFilter filter;
+  std::shared_ptr<const proxy::BackendPool> remote;
 };
 
 // Thread: frozen once read.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ class Config {
   virtual const std::vector<StoreSpec>& stores() const = 0;
   // False: no routes{}, so the module interface is served.
   virtual bool has_routes() const = 0;
+  // The remote backends of its pools, each once. Life: the config's.
+  virtual std::span<const std::shared_ptr<Backend>> backends() const { return {}; }
   // The tree of routes, for a person: lines.
   virtual std::string explain() const { return "the module interface of the store\n"; }
   // Its jobs, or null. Life: the config's; they change while they run, the config does not.

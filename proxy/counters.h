@@ -27,6 +27,8 @@ struct alignas(64) Counters {
   Counter route_slots;          // request contexts made by the newest generation's routes
   Counter route_slots_in_use;
   Counter route_memory_bytes;
+  Counter backend_in_flight;    // requests to remote backends
+  Counter backends_down;
 
   // Since the start.
   Counter accepted;             // connections
@@ -43,6 +45,13 @@ struct alignas(64) Counters {
   Counter expired;              // answers that came after their client had left or their deadline had passed
   Counter clients_gone;         // connections lost with requests unanswered
   Counter turns;                // of the loop
+  // Of remote backends, all together.
+  Counter backend_requests;     // begun, those refused at once included
+  Counter backend_errors;       // 502 backend: not connected, broken off, not HTTP
+  Counter backend_timeouts;     // 504 backend_timeout
+  Counter backend_refused;      // at once: the backend is down, or too many requests are under way to it
+  Counter backend_retries;      // sent again on another connection
+  Counter backend_connects;
   Counter tls_handshakes;       // that ended well
   Counter tls_resumptions;      // of those: by a ticket
   Counter tls_failures;         // handshakes that did not, plain HTTP, records that cannot be read

@@ -101,7 +101,11 @@ bool write_response(Output& out, const Response& r, const HeadFacts& facts, std:
   else pen << "HTTP/1.1 " << std::uint64_t{r.status} << " " << reason(r.status) << "\r\n";
   pen << date_line;
   if (!r.content_type.empty() && !bodiless) pen << "Content-Type: " << r.content_type << "\r\n";
-  if (!bodiless) pen << "Content-Length: " << body_bytes << "\r\n";
+  if (facts.head_request && r.head_length != Response::kBodyLength) {
+    if (r.head_length != Response::kNoLength && !bodiless) pen << "Content-Length: " << r.head_length << "\r\n";
+  } else if (!bodiless) {
+    pen << "Content-Length: " << body_bytes << "\r\n";
+  }
   if (r.headers.empty() || !has_field(r.headers, "x-pure-error")) {
     if (r.error == Errc::none) pen << "X-Pure-Error: none\r\n";
     else pen << "X-Pure-Error: " << name(r.error) << "\r\n";

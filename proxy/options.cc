@@ -177,6 +177,7 @@ std::optional<std::uint64_t> find_size(std::string_view text) {
 }
 
 void Overrides::apply(Settings& settings) const {
+  if (host || port) settings.listen_place.clear();
   if (host) settings.host = *host;
   if (port) settings.port = *port;
   if (threads) settings.workers = *threads;

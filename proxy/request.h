@@ -27,7 +27,7 @@ struct Header {
 struct Request {
   Method method = Method::get;
   std::string_view method_text;
-  std::string_view target;                             // as sent
+  std::string_view target;                             // as sent; empty: a route made it, path and query say all
   std::string_view path;                               // percent-decoded once, starts with '/', no dot segments; an encoded
                                                        // slash is refused earlier where it would split a segment
   std::vector<Parameter> query;                        // decoded, in order; repeated names stay

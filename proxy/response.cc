@@ -11,6 +11,8 @@ void Response::reset() {
   allow = 0;
   no_store = false;
   close = false;
+  head_length = kBodyLength;
+  backend = {};
   headers.clear();
   body.reset();
 }

@@ -22,8 +22,12 @@ struct Response {
   std::uint32_t allow = 0;                    // bit per Method; not 0: an Allow line
   bool no_store = false;                      // Cache-Control: no-store
   bool close = false;                         // end the connection after it
+  std::uint64_t head_length = kBodyLength;    // what the Content-Length of an answer to HEAD says
+  std::string_view backend;                   // the label of the remote backend that gave it. Life: its generation's
   std::string headers;
   Body body;
+  static constexpr std::uint64_t kBodyLength = ~std::uint64_t{0};   // the body's
+  static constexpr std::uint64_t kNoLength = kBodyLength - 1;       // it is not known: no such line
   void reset();
   friend void swap(Response& a, Response& b) noexcept {
     std::swap(a.status, b.status);
@@ -34,6 +38,8 @@ struct Response {
     std::swap(a.allow, b.allow);
     std::swap(a.no_store, b.no_store);
     std::swap(a.close, b.close);
+    std::swap(a.head_length, b.head_length);
+    std::swap(a.backend, b.backend);
     if (!a.headers.empty() || !b.headers.empty()) a.headers.swap(b.headers);
     swap(a.body, b.body);
   }

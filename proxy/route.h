@@ -25,6 +25,9 @@ struct TimerId {
   std::uint32_t slot = 0, generation = 0;       // generation 0: no timer
 };
 
+struct Backend;                                 // proxy/remote/
+class BackendClient;
+
 // What a route may use of its worker. Thread: worker.
 class Services {
  public:
@@ -42,6 +45,10 @@ class Services {
   // generation, and a drain waiting. One let_go() for each keep().
   virtual void keep() {}
   virtual void let_go() {}
+
+  // This worker's connections to a remote backend, kept as long as the generation lives; those of a backend that the last
+  // generation had as well go on. nullptr: this worker has no remote backends (tests).
+  virtual BackendClient* use(const std::shared_ptr<Backend>& backend) { return nullptr; }
 
   virtual TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) = 0;   // 0: the next turn
   virtual void stop_timer(TimerId& id) = 0;     // also good for one that has fired
@@ -66,6 +73,8 @@ class Exchange {
   virtual void answer(Response& response) = 0;
   // True while an earlier request of the same connection may still change `store`: then reads go to the owner.
   virtual bool behind_write() const = 0;
+  // What a pool is to hash, when the sender said so; empty: what the request itself has.
+  virtual std::string_view own_key() const { return {}; }
   // The route's own word while it holds the exchange: where it keeps what belongs to it, for client_gone().
   std::uint32_t route_slot = 0;
   // The route that holds it, when the one it was given to only chose (choosing_route.h): whom client_gone() is for.

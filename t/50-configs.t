@@ -33,7 +33,24 @@ sub serve {
   return $s->start;
 }
 
+# What nodes.lua asks: two nodes that are nothing but a store.
+my @nodes = map { start_sluice('stores { files = { module = "@REPO@/configs/modules/blobs.aup", path = "@DIR@/files" } }') } 1, 2;
+$ENV{"NODE_$_"} = "127.0.0.1:" . $nodes[ $_ - 1 ]->port for 1, 2;
+
 my %does = (
+  'nodes.lua' => sub {
+    my ($s) = @_;
+    my @keys = map { "k$_" } 1 .. 30;
+    is($s->http(PUT => "/files/objects/$_", body => $_, @NEW)->{status}, 200, "put $_") for @keys;
+    answer_is($s->http(GET => "/files/objects/$_"), "get $_", status => 200, body => $_) for @keys;
+    for my $n (0, 1) {
+      my $has = grep { $nodes[$n]->http(GET => "/objects/$_")->{status} == 200 } @keys;
+      cmp_ok($has, '>', 3, "node $n has its share: $has of 30");
+      cmp_ok($has, '<', 27, 'and no more');
+    }
+    answer_is($s->http(GET => '/objects/k1'), 'its own store is another', status => 404, error => 'not_found');
+    is(json($s->http(GET => '/stats')->{body})->{backends}{one}{errors}, 0, 'without an error');
+  },
   'quickstart.lua' => sub {
     my ($s) = @_;
     answer_is($s->http(GET => '/dashboard/first'), 'the dashboard of nothing', status => 200, 'content-type' => 'application/json');

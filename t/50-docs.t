@@ -29,6 +29,7 @@ my %kinds = (
   'functions and methods' => [ 40, registered(qr/\{"([a-z]\w*)", \w+\}/, @lua) ],
   'shorthands'            => [ 10, registered(qr/\{"(\w+)", "\w+_and_wait"\}/, @lua), registered(qr/\{"\w+", "(\w+_and_wait)"\}/, @lua) ],
   'handlers'              => [ 7, registered(qr/^(?:handler|declaration)\("(\w+)"/m, @routelib) ],
+  'options of backends'   => [ 10, registered(qr/\{"(\w+)", OptionUnit::/, @lua) ],
   'settings'              => [ 15, registered(qr/\{"(\w+)", Unit::/, @lua) ],
 );
 for my $kind (sort keys %kinds) {
@@ -193,6 +194,8 @@ subtest 'annotations for editors' => sub {
   is(join(' ', grep { !$there{$_} } sort keys %told), '', 'and nothing else');
   my ($settings) = $annotations =~ /^---\@param t \{ (listen: .*?) \}\nfunction settings/m;
   is(join(' ', grep { $settings !~ /\b$_: / } @{ $kinds{settings} }[ 1 .. $#{ $kinds{settings} } ]), '', 'each setting too');
+  my @backend = @{ $kinds{'options of backends'} };
+  is(join(' ', grep { $settings !~ /\bbackend_$_: / || $annotations !~ /^---\@field $_ / } @backend[ 1 .. $#backend ]), '', 'and each option of backends');
   # Each is one in the binary too: what is wrong with it there is its value.
   my $dir = temp_folder();
   (my $flat = $settings) =~ s/"[^"]*"|\([^()]*\)|\{[^{}]*\}//g;

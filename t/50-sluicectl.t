@@ -128,9 +128,28 @@ subtest 'each reload that is asked gets a true answer' => sub {
 subtest 'generations' => sub {
   my ($code, $out) = $s->ctl('generations');
   is($code, 0, 'printed');
-  like($out, qr/generation \d+/, 'with a number');
+  like($out, qr/^generation \d+, since \S+Z, serves\n  worker 0: 0 requests, 0 events, 0 behind their answers, \d+ of \d+ slots, \d+ bytes of Lua\n  worker 1: /m, 'the one that serves, by worker');
+  my $slow = 'f = function(rctx) return function() rctx:sleep(60) return "late" end end';
+  ok($s->reload(config('slow') =~ s{"/word"\] =}{"/slow"] = route_lua { methods = { "GET" }, $slow }, ["/word"] =}r), 'a route that takes its time');
+  my $c = $s->client;
+  $c->send("GET /slow?x=1 HTTP/1.1\r\nHost: t\r\n\r\n");
+  my $active = sub { ($s->ctl('stats', 'active'))[1] eq "active 1\n" };
+  my $deadline = time + timeout_s();
+  1 until $active->() || time > $deadline;
   my $all = json(($s->ctl('generations', '--json'))[1]);
-  cmp_ok($all->{generation}, '>=', 4, 'the one that serves');
+  my $old = $all->{generation};
+  ok($s->reload(config('after')), 'a reload meanwhile');
+  $all = json(($s->ctl('generations', '--json'))[1]);
+  is($all->{generation}, $old + 1, 'the newest');
+  my ($held) = grep { $_->{generation} == $old } @{ $all->{generations} };
+  ok($held && !$held->{serves}, 'the old one is alive');
+  my ($part) = grep { $_->{requests} } @{ $held->{workers} };
+  is($part->{oldest}, 'GET /slow', 'and what holds it is said');
+  like(($s->ctl('generations'))[1], qr/^generation $old, since \S+Z\n.*1 requests,.*; the oldest request is GET \/slow, \d+ us\n/m, 'to a person too');
+  $c->close;
+  $deadline = time + timeout_s();
+  do { $all = json(($s->ctl('generations', '--json'))[1]) } until @{ $all->{generations} } == 1 || time > $deadline;
+  is(scalar @{ $all->{generations} }, 1, 'when it has gone the old one goes too');
 };
 
 subtest 'watch' => sub {

@@ -67,8 +67,8 @@ Result<std::string, std::string> ask(ControlClient& client, const std::string& c
 int reload(ControlClient& client, const Where& where) {
   const auto answer = ask(client, R"({"do":"reload"})", where.timeout_ms);
   if (!answer) return failed("reload failed: " + answer.error());
-  json_each(json_find(*answer, "/warnings").value_or("[]"),
-            [](std::string_view, std::string_view raw) { std::cerr << "warning: " << json_unquote(raw) << '\n'; });
+  json_each(json_find(*answer, "/notes").value_or("[]"),
+            [](std::string_view, std::string_view raw) { std::cerr << "note: " << json_unquote(raw) << '\n'; });
   std::cout << "generation " << json_find(*answer, "/generation").value_or("?") << std::endl;
   return kDone;
 }

@@ -21,7 +21,10 @@ handler("route_stats", { format = "string" }, function(h, label)
     fail(h.at, "format", "route_stats: `format` is json or prometheus" .. did_you_mean(format, { "json", "prometheus" }))
   end
   local encode, server_stats, concat = sluice.json.encode, sluice.server_stats, table.concat
-  local function metric(lines, name, value) lines[#lines + 1] = name:gsub("%-", "_") .. " " .. ("%.17g"):format(value) .. "\n" end
+  local function metric(lines, name, value)
+    local word, labels = name:match("^([^{]*)(.*)$")
+    lines[#lines + 1] = word:gsub("%-", "_") .. labels .. " " .. ("%.17g"):format(value) .. "\n"
+  end
   local fgen = sluice.funcgen_new()
   fgen:ready { n = label, f = function()
     return function()
@@ -29,6 +32,11 @@ handler("route_stats", { format = "string" }, function(h, label)
       if format == "json" then return 200, encode(stats) .. "\n", { ["Content-Type"] = "application/json" } end
       local lines = {}
       for _, name in ipairs(sorted_keys(stats.server)) do metric(lines, "sluice_" .. name, stats.server[name]) end
+      for _, name in ipairs(sorted_keys(stats.backends)) do
+        for _, k in ipairs(sorted_keys(stats.backends[name])) do
+          metric(lines, "sluice_backend_" .. k .. "{backend=" .. ("%q"):format(name) .. "}", stats.backends[name][k])
+        end
+      end
       for _, name in ipairs(sorted_keys(stats.user)) do
         local value = stats.user[name]
         if type(value) == "number" then

@@ -17,7 +17,7 @@ end })
 -- The same for sluice.NAME; and one that only the other stage has.
 local other_stage = {}
 for _, name in ipairs(core.stage == "config" and { "funcgen_new", "router_new", "methods", "attach", "internal", "log_req", "log_reqsample" }
-  or { "store", "pool", "settings", "schedule_config_reload", "post", "view", "get" }) do other_stage[name] = true end
+  or { "store", "backend", "pool", "settings", "schedule_config_reload", "post", "view", "get" }) do other_stage[name] = true end
 setmetatable(sluice, { __metatable = "sluice", __index = function(_, name)
   local file, line = core.where(2)
   if other_stage[name] then

@@ -11,7 +11,7 @@ local function explain_entry(lines, indent, key, entry, zone)
     lines[#lines + 1] = head .. "function at " .. core.function_place(entry)
   elseif type(entry) == "string" then
     local pool, set = declared.pools[entry], declared.sets[entry]
-    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, zone or declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(pool.stores, ", ") or "store " .. entry)
+    lines[#lines + 1] = head .. (set and "set " .. entry .. " of " .. table.concat(members(set, zone or declared.zone), ", ") or pool and "pool " .. entry .. " of " .. table.concat(lib.pool_members(pool), ", ") or "store " .. entry)
   elseif not lib.is_handler(entry) then
     lines[#lines + 1] = head .. "list"
     for i, child in ipairs(entry) do explain_entry(lines, indent .. "  ", "[" .. i .. "]", child, zone) end

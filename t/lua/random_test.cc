@@ -141,7 +141,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
 TEST_CASE("any arguments to any function while a config is read and its routes are made are Lua errors at worst") {
   for (int round = 0; round < 8; ++round) {
     const std::string text = std::string(kDraw) + "seed = seed + " + std::to_string(round * 7919) + "\n" + std::string(kCalls) + R"lua(
-      local public = { "store", "pool", "settings", "log", "time_real_millis", "funcgen_new", "router_new", "methods", "attach", "ratelim_tbf", "ratelim_global_tbf", "add_stat", "register_cron",
+      local public = { "store", "backend", "pool", "settings", "log", "time_real_millis", "funcgen_new", "router_new", "methods", "attach", "ratelim_tbf", "ratelim_global_tbf", "add_stat", "register_cron",
         "schedule_config_reload", "post", "view", "get" }
       local function storm(conf)
         if conf then pool[#pool + 1] = conf.one pool[#pool + 1] = conf.two end
