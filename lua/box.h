@@ -1,6 +1,7 @@
 // How C++ objects look from Lua: a userdata with a mark and a pointer, made once and checked on every call.
 //
-// All full userdata of our VMs are ours (the sandbox has none of its own), so a size and a mark are a whole type check.
+// A size and a mark are a whole type check: the sandbox has no userdata of its own, and those that a config reaches
+// without it (open files are of this size) begin with an address, which no mark is.
 #pragma once
 #include <cstdint>
 
@@ -8,8 +9,8 @@
 
 namespace sluice::lua {
 
-enum class Kind : std::uint32_t {
-  request = 0x51c30001, response, rctx, fgen, route, target, store_description, pool_description, handle_value,
+enum class Kind : std::uint64_t {
+  request = 0x51ce51ce51c30001, response, rctx, fgen, route, target, store_description, pool_description, handle_value,
   word_route, shared_table, inspector, mutator, limiter, limiter_description, backend_description,
 };
 

@@ -5,6 +5,7 @@
 #include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
 #include "lua/tls_reader.h"
+#include "lua/unsandboxed.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
@@ -26,10 +27,28 @@ int raise(lua_State* L, std::string_view sentence) {
   return lua_error(L);
 }
 
-// core.settings(t [, line]): nothing, or the name of a setting and what is wrong with it. `line`: where the file says it.
+// "FILE:LINE" of the declaration when it says where to listen: given behind the table, or the caller's.
+void note_listen_place(lua_State* L, Draft& d) {
+  const StackGuard guard(L);
+  bool says = false;
+  for (const char* name : {"listen", "host", "port"}) {
+    lua_getfield(L, 1, name);
+    says = says || !lua_isnil(L, -1);
+  }
+  lua_Debug caller;
+  std::string place;
+  if (lua_type(L, 3) == LUA_TSTRING) place = std::string(text_at(L, 3)) + ":" + std::to_string(lua_tointeger(L, 4));
+  else if (lua_getstack(L, 1, &caller) != 0 && lua_getinfo(L, "Sl", &caller) != 0) place = caller.short_src + (":" + std::to_string(caller.currentline));
+  if (says && !place.empty()) d.settings.listen_place = d.folder + place;
+}
+
+// core.settings(t [, line [, file, line of `listen`]]): nothing, or the name of a setting and what is wrong with it. `line`:
+// where the file says it.
 int settings(lua_State* L) {
   Draft& d = draft(L, "settings");
   luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 4);
+  note_listen_place(L, d);
   {
     if (const std::optional<SettingProblem> problem = read_settings(L, 1, d.settings)) {
       push(L, problem->name);
@@ -39,6 +58,7 @@ int settings(lua_State* L) {
     const int line = lua_isnumber(L, 2) ? static_cast<int>(lua_tointeger(L, 2)) : 1;
     place_tls(d.settings, d.folder, d.source->file, d.source->text, line);
   }
+  if (!d.settings.lua_sandbox) open_unsandboxed(L);
   return 0;
 }
 

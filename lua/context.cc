@@ -105,6 +105,12 @@ void Context::set_index(std::uint32_t index) {
   if (exchange_) exchange_->route_slot = index + 1;
 }
 
+std::uint64_t Context::own_bytes() const {
+  return sizeof(Context) + queue_.capacity() * sizeof(QueueSlot) + order_.capacity() * sizeof(order_[0]) +
+         requests_.capacity() * sizeof(requests_[0]) + requests_.size() * sizeof(RequestObject) +
+         responses_.capacity() * sizeof(responses_[0]) + responses_.size() * sizeof(ResponseObject);
+}
+
 void Context::start(proxy::Exchange& exchange, const proxy::Match& match) {
   SLUICE_ASSERT(phase_ == Phase::idle);
   const Forgive between(*runtime_.vm);

@@ -97,6 +97,10 @@ class Context final : private proxy::Waiter {
   // Where it stands among its generator's slots; trim() moves them.
   std::uint32_t index() const { return index_; }
   void set_index(std::uint32_t index);
+  // What it takes: in the VM as its generator measured it, and its objects in C++ as they were built.
+  std::uint64_t bytes() const { return bytes_; }
+  void set_bytes(std::uint64_t bytes) { bytes_ = bytes; }
+  std::uint64_t own_bytes() const;
 
  private:
   static int build_in_lua(lua_State* L);
@@ -128,6 +132,7 @@ class Context final : private proxy::Waiter {
   Fgen& fgen_;
   Runtime& runtime_;
   std::uint32_t index_;
+  std::uint64_t bytes_ = 0;
   Phase phase_ = Phase::setup;
   bool resume_asked_ = false;                    // by a callback
   bool answering_ = false, gone_ = false, dispatching_ = false;

@@ -38,17 +38,35 @@ Result<void, std::string> Fgen::ready(int generator_ref, int argument_ref, std::
   if (!first) return std::move(first).error();
   free_.push_back(*first);
   ready_ = true;
+  runtime_.record->generators.push_back(std::make_unique<proxy::GeneratorRecord>(name_));
+  record_ = runtime_.record->generators.back().get();
+  note();
   return {};
 }
 
 Result<Context*, std::string> Fgen::make_slot() {
   auto context = std::make_unique<Context>(*this, static_cast<std::uint32_t>(all_.size()));
+  const std::uint64_t before = runtime_.vm->used_bytes();
   if (Result<void, std::string> built = context->build(); !built) return std::move(built).error();
+  const std::uint64_t after = runtime_.vm->used_bytes(), grown = after > before ? after - before : 0;
+  // A collection in between takes others' garbage off it: then the last slot's is nearer.
+  if (grown > vm_bytes_per_slot_ / 2) vm_bytes_per_slot_ = grown;
+  context->set_bytes(vm_bytes_per_slot_ + context->own_bytes());
+  bytes_ += context->bytes();
   all_.push_back(std::move(context));
   // So that giving back never allocates.
   free_.reserve(all_.size());
   ++runtime_.slots;
+  note();
   return all_.back().get();
+}
+
+// For whoever asks, on whatever thread.
+void Fgen::note() {
+  if (record_ == nullptr) return;
+  record_->slots.set(all_.size());
+  record_->in_use.set(all_.size() - free_.size());
+  record_->bytes.set(bytes_);
 }
 
 void Fgen::start(proxy::Exchange& exchange, const proxy::Match& match, proxy::Services& services) {
@@ -57,6 +75,7 @@ void Fgen::start(proxy::Exchange& exchange, const proxy::Match& match, proxy::Se
     context = free_.back();
     free_.pop_back();
     if (free_.size() < fewest_free_) fewest_free_ = free_.size();
+    record_->in_use.add();
   } else {
     fewest_free_ = 0;
     Result<Context*, std::string> made = make_slot();
@@ -76,7 +95,10 @@ void Fgen::client_gone(proxy::Exchange& exchange) {
   if (slot != 0 && slot <= all_.size()) all_[slot - 1]->client_gone();
 }
 
-void Fgen::give_back(Context& context) { free_.push_back(&context); }
+void Fgen::give_back(Context& context) {
+  free_.push_back(&context);
+  record_->in_use.sub();
+}
 
 void Fgen::trim(std::uint64_t now_us) {
   if (trim_at_us_ == 0 || now_us < trim_at_us_) {
@@ -93,6 +115,7 @@ void Fgen::trim(std::uint64_t now_us) {
     const std::uint32_t at = free_[i]->index();
     std::swap(all_[at], all_.back());
     all_[at]->set_index(at);
+    bytes_ -= all_.back()->bytes();
     all_.pop_back();
     --runtime_.slots;
   }
@@ -100,6 +123,7 @@ void Fgen::trim(std::uint64_t now_us) {
   free_.reserve(all_.size());
   trim_at_us_ = now_us + kTrimAfterUs;
   fewest_free_ = free_.size();
+  note();
 }
 
 }  // namespace sluice::lua

@@ -42,6 +42,7 @@ class Fgen final : public proxy::Route {
   int generator() const { return generator_; }
   int argument() const { return argument_; }
   std::uint32_t objects() const { return objects_; }
+  std::uint64_t bytes() const { return bytes_; }   // of its slots, as they were built
   std::uint32_t slots() const { return static_cast<std::uint32_t>(all_.size()); }
   std::uint32_t free_slots() const { return static_cast<std::uint32_t>(free_.size()); }
 
@@ -51,6 +52,7 @@ class Fgen final : public proxy::Route {
 
  private:
   Result<Context*, std::string> make_slot();
+  void note();
 
   Runtime& runtime_;
   const std::uint32_t id_;
@@ -63,6 +65,8 @@ class Fgen final : public proxy::Route {
   std::vector<Context*> free_;                   // the last one back goes out first: its stack is warm
   std::size_t fewest_free_ = 0;                  // since trim_at_ was set
   std::uint64_t trim_at_us_ = 0;
+  std::uint64_t bytes_ = 0, vm_bytes_per_slot_ = 0;   // the latter of the last slot that was measured
+  proxy::GeneratorRecord* record_ = nullptr;     // the runtime's, from ready() on
   proxy::Response refusal_;
 };
 

@@ -6,13 +6,11 @@
 #include "lua/context.h"
 #include "lua/limiter_api.h"
 #include "lua/targets.h"
+#include "lua/unsandboxed.h"
 #include "vm/base/check.h"
 
 namespace sluice::lua {
 namespace {
-
-// Between turns: so many steps of the collector, and one generator looked at for slots nobody needs.
-constexpr int kStepsPerIdle = 2;
 
 class LuaRouteTable final : public proxy::RouteTable {
  public:
@@ -35,8 +33,12 @@ class LuaRouteTable final : public proxy::RouteTable {
     return find_in(request.method, request.path, request.tag, by_host_ ? host_of(request) : std::string_view(), match);
   }
 
+  // Between turns: a step of the collector, and one generator looked at for slots nobody needs.
   void idle() override {
-    for (int i = 0; i < kStepsPerIdle; ++i) runtime_.vm->collect_step();
+    Vm& vm = *runtime_.vm;
+    vm.collect_step();
+    vm.sample(runtime_.record);
+    note();
     if (runtime_.fgens.empty() || !runtime_.services) return;
     if (next_trim_ >= runtime_.fgens.size()) next_trim_ = 0;
     runtime_.fgens[next_trim_++]->trim(runtime_.services->monotonic_us());
@@ -45,6 +47,18 @@ class LuaRouteTable final : public proxy::RouteTable {
   std::uint64_t memory_bytes() const override { return runtime_.vm->used_bytes(); }
   std::uint32_t slots() const override { return runtime_.slots; }
   std::uint32_t slots_in_use() const override { return runtime_.slots_in_use; }
+  std::shared_ptr<proxy::RouteRecord> record() const override { return runtime_.record; }
+
+  void note() {
+    const Vm& vm = *runtime_.vm;
+    proxy::RouteRecord& r = *runtime_.record;
+    r.memory_bytes.set(vm.used_bytes());
+    r.refused.set(vm.refused());
+    r.stopped.set(vm.interrupted());
+    r.collections.set(vm.collector().cycles);
+    r.collector_steps.set(vm.collector().steps);
+    r.longest_step_us.set(vm.collector().longest_us);
+  }
 
   // Of hooks by method alone: what a 405 lists.
   void note_hooks() {
@@ -201,6 +215,8 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   Result<std::unique_ptr<Vm>, std::string> vm = Vm::make(data.settings.lua_memory_bytes, data.settings.lua_jit, std::move(watchdog));
   if (!vm) return data.path + ": " + vm.error();
   runtime.vm = std::move(*vm);
+  runtime.record = std::make_shared<proxy::RouteRecord>(worker);
+  runtime.record->memory_limit.set(data.settings.lua_memory_bytes);
   runtime.commons = std::move(commons);
   runtime.home.server = runtime.commons->server;
   runtime.home.log = log;
@@ -208,6 +224,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.vm->set_time_limit(load_time_ms);
   lua_State* L = runtime.vm->main();
   open_sandbox(L, data.modules, nullptr);
+  if (!data.settings.lua_sandbox) open_unsandboxed(L);
   open_common(L, data.source, runtime.home);
   for (const SharedSpec& s : data.shared) add_shared(L, s);
   open_file_reader(L, data.modules, nullptr);
@@ -236,6 +253,7 @@ Result<std::unique_ptr<proxy::RouteTable>, std::string> make_route_table(std::sh
   runtime.home.loading = false;
   table->note_hooks();
   runtime.vm->collect_all();
+  table->note();
   runtime.vm->set_time_limit(data.settings.lua_time_ms);
   return std::unique_ptr<proxy::RouteTable>(std::move(table));
 }

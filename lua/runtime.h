@@ -14,6 +14,7 @@
 #include "proxy/pool.h"
 #include "proxy/remote/backend_route.h"
 #include "proxy/route.h"
+#include "proxy/route_record.h"
 #include "proxy/router.h"
 #include "proxy/word_router.h"
 
@@ -72,6 +73,7 @@ struct Runtime {
   void report(std::string_view route, std::string_view what);
 
   std::unique_ptr<Vm> vm;                        // before what points into it goes
+  std::shared_ptr<proxy::RouteRecord> record = std::make_shared<proxy::RouteRecord>(std::uint16_t{0});
   proxy::Services* services = nullptr;           // from attach() on
   Home home;
   proxy::Log* log;                               // may be null

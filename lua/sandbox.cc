@@ -9,6 +9,8 @@
 namespace sluice::lua {
 namespace {
 
+// What load() takes: the compiler is a C function, which nothing stops, and so much takes it a tenth of a second.
+constexpr std::size_t kLoadBytes = std::size_t{1} << 20;
 constexpr std::size_t kModuleBytes = std::size_t{16} << 20, kFileBytes = std::size_t{1} << 20;
 
 void open_library(lua_State* L, lua_CFunction open, const char* library) {
@@ -26,11 +28,42 @@ void forget(lua_State* L, const char* table, std::initializer_list<const char*> 
   lua_pop(L, 1);
 }
 
+// Of xpcall(), upvalue 1: the config's own handler. It runs where the error was raised, with hooks off when that was the
+// watchdog's: nothing would end a loop in it then. So the watchdog's error meets no handler.
+int handle_error(lua_State* L) {
+  if (Vm::stopping(L)) return 1;
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+// A handler for LuaJIT's xpcall. One in C, such as debug.traceback, ends by itself.
+int guarded(lua_State* L) {
+  lua_settop(L, 1);
+  if (!lua_isfunction(L, 1) || lua_iscfunction(L, 1)) return 1;
+  lua_pushcclosure(L, handle_error, 1);
+  return 1;
+}
+
+// In Lua, since a wait passes through LuaJIT's own and not through a C function of ours.
+constexpr const char* kXpcall = "local xpcall, guarded = ... return function(f, handler, ...) return xpcall(f, guarded(handler), ...) end";
+
+void open_xpcall(lua_State* L) {
+  luaL_loadbuffer(L, kXpcall, std::char_traits<char>::length(kXpcall), "=xpcall");
+  lua_getglobal(L, "xpcall");
+  lua_pushcfunction(L, guarded);
+  lua_call(L, 2, 1);
+  lua_setglobal(L, "xpcall");
+}
+
 // load(text or function [, name [, mode [, env]]]), of text alone: bytecode can be made to break the VM.
 int load_text(lua_State* L) {
   std::size_t n = 0;
   const char* text = luaL_checklstring(L, 1, &n);
   const char* chunk = luaL_optstring(L, 2, "=(load)");
+  if (n > kLoadBytes) return luaL_error(L, "load: the text has %d bytes; at most %d are taken", static_cast<int>(n), static_cast<int>(kLoadBytes));
   if (luaL_loadbufferx(L, text, n, chunk, "t") != LUA_OK) {
     lua_pushnil(L);
     lua_insert(L, -2);
@@ -179,6 +212,7 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
   lua_pushcfunction(L, collect_garbage);
   lua_setglobal(L, "collectgarbage");
   open_coroutines(L);
+  open_xpcall(L);
 
   push_pointer(L, &sources);
   lua_newtable(L);

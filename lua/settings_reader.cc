@@ -53,6 +53,7 @@ constexpr Setting kSettings[] = {
     {"lua_memory", Unit::bytes, &Settings::lua_memory_bytes, 4 << 20, 1024 * kGiB},
     {"lua_time_limit", Unit::seconds, &Settings::lua_time_ms, 0, 3600},
     {"lua_jit", Unit::flag, &Settings::lua_jit, 0, 0},
+    {"lua_sandbox", Unit::flag, &Settings::lua_sandbox, 0, 0},
     {"log_level", Unit::text, &Settings::log_level, 0, 0},
     {"control", Unit::control, std::monostate{}, 0, 0},
 };

@@ -23,7 +23,7 @@
 ---@field ciphers? string
 ---@field names? table<string, { cert: string, key: string }>
 
----@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, backend_connections: integer, backend_connect_timeout: number, backend_read_timeout: number, backend_idle_timeout: number, backend_failure_limit: integer, backend_retry_waittime: number, backend_flap_time: number, backend_flap_backoff_ramp: number, backend_flap_backoff_max: number, backend_depth_limit: integer, backend_head_limit: Size, backend_body_limit: Size, backend_tcp_keepalive: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
+---@param t { listen: string|table, host: string, port: integer, workers: integer, connections: integer, active_req_limit: integer, payload_budget: Size, head_limit: Size, header_count: integer, target_limit: Size, body_limit: Size, requests_per_connection: integer, pipeline: integer, head_timeout: number, body_timeout: number, body_rate: Size, drain_timeout: number, drain_rate: Size, idle_timeout: number, request_timeout: number, lua_memory: Size, lua_time_limit: number, lua_jit: boolean, lua_sandbox: boolean, backend_connections: integer, backend_connect_timeout: number, backend_read_timeout: number, backend_idle_timeout: number, backend_failure_limit: integer, backend_retry_waittime: number, backend_flap_time: number, backend_flap_backoff_ramp: number, backend_flap_backoff_max: number, backend_depth_limit: integer, backend_head_limit: Size, backend_body_limit: Size, backend_tcp_keepalive: boolean, log_level: "debug"|"info"|"warn"|"error"|"off", control: string|false }
 function settings(t) end
 ---@param t table<string, { module: string, path: string, shards: integer?, fuel: integer?, quota: Size?, map: Size? }>
 function stores(t) end
@@ -464,7 +464,7 @@ function sluice.stat(name, n) end
 ---@param name string
 ---@param kind ("counter"|"histogram")?
 function sluice.add_stat(name, kind) end
----@param section ("server"|"user"|"caches"|"backends")?
+---@param section ("server"|"user"|"caches"|"backends"|"routes")?
 ---@return table
 function sluice.server_stats(section) end
 ---@class Limiter

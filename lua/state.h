@@ -10,6 +10,7 @@
 
 #include "lua/api.h"
 #include "lua/watchdog.h"
+#include "proxy/route_record.h"
 #include "vm/base/handle.h"
 #include "vm/base/result.h"
 
@@ -40,6 +41,8 @@ inline std::string_view text_at(lua_State* L, int index) {
   return {p, p ? n : 0};
 }
 
+class Sampler;
+
 // Thread: one at a time; control makes and destroys it, a worker runs it in between.
 class Vm {
  public:
@@ -65,8 +68,13 @@ class Vm {
   std::uint64_t refused() const { return memory_.refused; }
   std::uint64_t interrupted() const { return watch_->fired.load(std::memory_order_relaxed); }
   bool running() const { return memory_.armed > 0; }
-  // A step of the collector when a cycle is due or under way; never inside a call.
+  // A step of the collector when a cycle is due or under way; never inside a call. Between steps the collector stands
+  // back: only a call that allocates a lot in one go meets it (`stand_back` in state.cc).
   void collect_step();
+  struct Collector {
+    std::uint64_t cycles = 0, steps = 0, longest_us = 0;   // of what collect_step() did
+  };
+  const Collector& collector() const { return collector_; }
   // The whole of it: after loading.
   void collect_all();
   // Units: of one call or resume, until the watchdog stops it; 0: never.
@@ -74,17 +82,27 @@ class Vm {
   // For C functions that call Lua, which may call them again: LuaJIT bounds its own stack, not the thread's, and a function
   // that keeps a buffer there would reach the end of it first. Raises when the calls so far have used too much of it.
   static void check_stack(lua_State* L);
+  std::uint64_t limit_bytes() const { return memory_.limit; }
+  // Takes samples for the record's profile as it is ordered now, or ends that.
+  void sample(const std::shared_ptr<proxy::RouteRecord>& record);
+  // The watchdog has stopped the call that runs, or is about to.
+  static bool stopping(lua_State* L);
+  static Sampler* sampler_of(lua_State* L);      // nullptr: none are taken
   // The thread that will run it from now on is the caller.
   void adopt_thread();
 
  private:
   struct Memory {
     std::uint64_t used = 0, limit = 0, refused = 0;
+    std::uint64_t given = 0;            // bytes, ever
+    const Watch* watch = nullptr;
+    Sampler* sampler = nullptr;         // what hears of each allocation
     int armed = 0;                      // protected calls of ours that run
     int forgiving = 0;                  // parts of C++ between them: see Forgive
     const char* stack = nullptr;        // the thread's, where the outermost of them began
   };
   Vm() = default;
+  static Memory& memory_of(lua_State* L);
   static void* allocate(void* self, void* old, std::size_t old_size, std::size_t size);
   friend class Forgive;
   int enter(lua_State* L);               // returns what leave() restores
@@ -93,23 +111,29 @@ class Vm {
   Memory memory_;                       // outlives state_
   std::shared_ptr<Watchdog> watchdog_;
   std::shared_ptr<Watch> watch_;
+  std::unique_ptr<Sampler> sampler_;
   StatePtr state_;
   int traceback_ = LUA_NOREF;
+  void stand_back();
+
   std::uint64_t live_bytes_ = 0;        // after the last whole cycle
+  std::uint64_t given_before_ = 0;      // at the last step
   bool collecting_ = false;
+  Collector collector_;
 };
 
 // While it lives, memory is not refused, until the next protected call: for C++ that runs between two of them and works
 // on a state that no protected call is on.
 class Forgive {
  public:
-  explicit Forgive(Vm& vm) : vm_(vm) { ++vm_.memory_.forgiving; }
-  ~Forgive() { --vm_.memory_.forgiving; }
+  explicit Forgive(Vm& vm) : memory_(vm.memory_) { ++memory_.forgiving; }
+  explicit Forgive(lua_State* L) : memory_(Vm::memory_of(L)) { ++memory_.forgiving; }
+  ~Forgive() { --memory_.forgiving; }
   Forgive(const Forgive&) = delete;
   Forgive& operator=(const Forgive&) = delete;
 
  private:
-  Vm& vm_;
+  Vm::Memory& memory_;
 };
 
 }  // namespace sluice::lua

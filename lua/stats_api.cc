@@ -72,16 +72,65 @@ void push_caches(lua_State* L, const Home& home) {
   lua_setfield(L, 2, "caches");
 }
 
+// Adds to the number called `name` of the table at the top.
+void add_number(lua_State* L, const char* name, const proxy::Counter& n) {
+  lua_getfield(L, -1, name);
+  lua_pushnumber(L, lua_tonumber(L, -1) + static_cast<double>(n.get()));
+  lua_setfield(L, -3, name);
+  lua_pop(L, 1);
+}
+
+// workers = a table for each VM, generators = by name, those of all workers together.
+void push_routes(lua_State* L, const Home& home) {
+  const proxy::RouteRecords records = home.server ? home.server->records() : proxy::RouteRecords();
+  lua_createtable(L, 0, 2);
+  lua_createtable(L, static_cast<int>(records.size()), 0);
+  lua_createtable(L, 0, 16);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const proxy::RouteRecord& r = *records[i];
+    lua_createtable(L, 0, 8);
+    number(L, "worker", r.worker);
+    add_number(L, "bytes", r.memory_bytes);
+    add_number(L, "limit", r.memory_limit);
+    add_number(L, "refused", r.refused);
+    add_number(L, "stopped", r.stopped);
+    add_number(L, "collections", r.collections);
+    add_number(L, "collector_steps", r.collector_steps);
+    add_number(L, "longest_step_us", r.longest_step_us);
+    lua_rawseti(L, -3, static_cast<int>(i) + 1);
+    for (const auto& g : r.generators) {
+      push(L, g->name);
+      lua_pushvalue(L, -1);
+      lua_rawget(L, -3);
+      if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_createtable(L, 0, 3);
+      }
+      add_number(L, "slots", g->slots);
+      add_number(L, "in_use", g->in_use);
+      add_number(L, "bytes", g->bytes);
+      lua_rawset(L, -3);
+    }
+  }
+  lua_setfield(L, -3, "generators");
+  lua_setfield(L, -2, "workers");
+}
+
 // server_stats([section]): all that is counted, or one section of it.
 int server_stats(lua_State* L) {
   const Home& home = *static_cast<const Home*>(lua_touserdata(L, lua_upvalueindex(1)));
   const auto& stats = *static_cast<const std::vector<std::shared_ptr<UserStat>>*>(lua_touserdata(L, lua_upvalueindex(2)));
   const std::string_view section = lua_isnoneornil(L, 1) ? std::string_view() : (luaL_checkstring(L, 1), text_at(L, 1));
-  if (!section.empty() && section != "server" && section != "user" && section != "caches" && section != "backends")
-    return luaL_error(L, "sluice.server_stats: the sections are server, user, caches and backends");
+  if (!section.empty() && section != "server" && section != "user" && section != "caches" && section != "backends" &&
+      section != "routes")
+    return luaL_error(L, "sluice.server_stats: the sections are server, user, caches, backends and routes");
   if (home.loading) return luaL_error(L, "sluice.server_stats: routes and crons ask, not a config that is read");
   lua_settop(L, 1);
-  lua_createtable(L, 0, 2);
+  lua_createtable(L, 0, 3);
+  if (section.empty() || section == "routes") {
+    push_routes(L, home);
+    lua_setfield(L, 2, "routes");
+  }
   if (section.empty() || section == "server") {
     lua_createtable(L, 0, 32);
     if (home.server)

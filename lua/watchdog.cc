@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 
 // The thread sanitizer's sigaction() keeps a signal back until its thread calls into the C library. A loop in Lua never
@@ -29,8 +30,7 @@ void install(int number, const struct sigaction& action) {
 #endif
 }
 
-// SIGURG is ignored by default, so one that comes late, when nobody handles it, does nothing.
-constexpr int kSignal = SIGURG;
+constexpr int kSignal = Watchdog::kSignal;
 constexpr std::uint32_t kLookMs = 50;
 // How long a closed VM's record is kept, in looks: no signal is under way for a second.
 constexpr std::uint32_t kKeptLooks = 20;
@@ -51,17 +51,45 @@ void stop_here(lua_State* L, lua_Debug*) {
   lua_error(L);
 }
 
-// On the thread that runs the VM, so what it reads is its own: either the call is on or it is over.
-void on_signal(int, siginfo_t* info, void*) {
-  if (info->si_code != SI_QUEUE || info->si_value.sival_ptr == nullptr) return;
-  Watch& w = *static_cast<Watch*>(info->si_value.sival_ptr);
-  lua_State* L = w.running.load(std::memory_order_relaxed);
-  if (L == nullptr || w.serial.load(std::memory_order_relaxed) != w.condemned.load(std::memory_order_relaxed)) return;
-  w.hooked.store(true, std::memory_order_relaxed);
+void set_stop(Watch& w, lua_State* L) {
+  w.hooked.store(Watch::kStop, std::memory_order_relaxed);
   lua_sethook(L, stop_here, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
 }
 
+// On the thread that runs the VM, so what it reads is its own: either the call is on or it is over.
+void on_signal(int, siginfo_t* info, void*) {
+  if (info->si_value.sival_ptr == nullptr) return;
+  if (info->si_code != SI_QUEUE && info->si_code != SI_TIMER) return;
+  Watch& w = *static_cast<Watch*>(info->si_value.sival_ptr);
+  lua_State* L = w.running.load(std::memory_order_relaxed);
+  if (info->si_code == SI_TIMER) {
+    const lua_Hook sample = w.sample.load(std::memory_order_relaxed);
+    if (sample == nullptr) return;
+    const std::uint64_t n = 1 + static_cast<std::uint64_t>(std::max(info->si_overrun, 0));
+    (L ? w.ticks : w.idle_ticks).fetch_add(n, std::memory_order_relaxed);
+    if (L) ask_for_sample(w, sample);
+    return;
+  }
+  if (L && w.is_condemned()) set_stop(w, L);
+}
+
 }  // namespace
+
+// The watchdog's signal may come anywhere in here. Its word is looked at again behind each change of the hook, so that
+// it is never overwritten for good.
+void ask_for_sample(Watch& w, lua_Hook hook) {
+  lua_State* L = w.running.load(std::memory_order_relaxed);
+  if (L == nullptr || w.hooked.load(std::memory_order_relaxed) != 0) return;
+  w.hooked.store(Watch::kSample, std::memory_order_relaxed);
+  lua_sethook(L, hook, LUA_MASKCOUNT, 1);
+  if (w.is_condemned()) set_stop(w, L);
+}
+
+void sample_taken(Watch& w, lua_State* L) {
+  lua_sethook(L, nullptr, 0, 0);
+  w.hooked.store(0, std::memory_order_relaxed);
+  if (w.is_condemned()) set_stop(w, L);
+}
 
 Watchdog::Watchdog() {
   struct sigaction action {};

@@ -12,6 +12,7 @@
 #include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/route.h"
+#include "proxy/route_record.h"
 #include "proxy/settings.h"
 #include "vm/base/result.h"
 
@@ -44,6 +45,8 @@ class ServerStats {
  public:
   virtual ~ServerStats() = default;
   virtual void each(const std::function<void(std::string_view name, std::uint64_t value)>& f) const = 0;
+  // Of the newest generation, one per worker.
+  virtual RouteRecords records() const { return {}; }
 };
 
 // lua/ implements it; main.cc hands it to the server.

@@ -153,7 +153,8 @@ ConnectionExchange& Connection::begin_exchange() {
   ConnectionExchange& e = worker_.take_exchange();
   e.connection = this;
   e.live = &worker_.current();
-  ++e.live->users;
+  e.live->begin(e);
+  e.begun_us = worker_.now_us();
   e.slot.request.client_ip = {ip_.data(), ip_size_};
   e.slot.request.tls_peer_cn = tls_ ? tls_->peer_cn() : std::string_view();
   e.slot.request.tag = tag_;
@@ -303,8 +304,8 @@ bool Connection::compose(Output& out) {
     Response& response = e.response;
     HeadFacts facts;
     facts.head_request = request.method == Method::head;
-    // While draining, the answer behind which nothing has come is the last.
-    facts.close = e.close || response.close || (worker_.draining() && &e == last_ && !stash_);
+    // While the worker ends, the answer behind which nothing has come is the last.
+    facts.close = e.close || response.close || (worker_.closes() && &e == last_ && !stash_);
     facts.say_keep_alive = e.say_keep_alive;
     if (response.status == 200 && response.revision && (request.method == Method::get || facts.head_request) &&
         none_match_names(request, response.revision)) {

@@ -168,6 +168,9 @@ class ConnectionExchange final : public Exchange {
   LiveGeneration* live = nullptr;
   Route* route = nullptr;
   ConnectionExchange* next = nullptr;
+  ConnectionExchange* older = nullptr;   // in its generation's list
+  ConnectionExchange* newer = nullptr;
+  std::uint64_t begun_us = 0;
   std::uint64_t arrived_us = 0;
   bool whole = false;
   bool blocked = false;

@@ -62,7 +62,7 @@ void ConnectionExchange::hold_writes(bool held) {
 }
 
 void ConnectionExchange::release_generation() {
-  if (live) worker_.let_go(*live);
+  if (live) live->end(*this);
   live = nullptr;
 }
 
@@ -77,10 +77,11 @@ void ConnectionExchange::leave_connection() {
 // The connection's own bytes are soon those of another client.
 void ConnectionExchange::keep_client() {
   Request& r = slot.request;
-  const std::size_t ip_bytes = r.client_ip.size();
-  client_.assign(r.client_ip).append(r.tls_peer_cn);
+  const std::size_t ip_bytes = r.client_ip.size(), tag_bytes = r.tag.size();
+  client_.assign(r.client_ip).append(r.tag).append(r.tls_peer_cn);
   r.client_ip = std::string_view(client_).substr(0, ip_bytes);
-  r.tls_peer_cn = std::string_view(client_).substr(ip_bytes);
+  r.tag = std::string_view(client_).substr(ip_bytes, tag_bytes);
+  r.tls_peer_cn = std::string_view(client_).substr(ip_bytes + tag_bytes);
 }
 
 void ConnectionExchange::reset() {

@@ -134,7 +134,8 @@ class EngineControl {
   // Switches to the plan; cannot fail. Removed stores close when their last event and reference are gone.
   virtual std::shared_ptr<const StoreSet> apply(std::unique_ptr<StorePlan> plan) = 0;
 
-  // Makes worker `index`'s way in, whose answers go to `results`. Before the workers start.
+  // Makes worker `index`'s way in, whose answers go to `results`. Before that worker starts; again when one of that number has
+  // ended and another is to start.
   virtual std::unique_ptr<Engine> worker(std::uint16_t index, Inbox<EventPtr>& results) = 0;
 
   // Finishes what was enqueued, answers it, ends the owners, closes the stores. After the workers have enqueued their

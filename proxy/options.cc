@@ -28,6 +28,8 @@ constexpr std::string_view kUsage =
     "\n"
     "  --host ADDRESS      listen there (127.0.0.1)\n"
     "  --port N            listen there (8767); 0: any free port\n"
+    "  --tls-cert FILE     speak TLS there with this certificate (PEM), and those behind it\n"
+    "  --tls-key FILE      its private key\n"
     "  --threads N         workers; 0: as many as cores\n"
     "  --budget SIZE       payload bytes held by the whole process (64MiB)\n"
     "  --connections N     open at once (10000)\n"
@@ -43,12 +45,12 @@ constexpr std::string_view kUsage =
 // As typed; an option that was not given has no value.
 struct Typed {
   std::optional<std::string> config, module, store, check, explain, host, port, threads, budget, connections, timeout_ms,
-      control, test_control;
+      control, test_control, tls_cert, tls_key;
   bool allow_destroy = false;
 };
 
-constexpr std::array<std::string_view, 16> kFlags = {"--config", "--module",  "--store",  "--check", "--explain", "--allow-destroy",
-                                                     "--host",   "--port",    "--threads", "--budget",
+constexpr std::array<std::string_view, 18> kFlags = {"--config", "--module",  "--store",  "--check", "--explain", "--allow-destroy",
+                                                     "--host",   "--port",    "--tls-cert", "--tls-key", "--threads", "--budget",
                                                      "--connections", "--timeout-ms", "--control", "--test-control", "--version", "--help"};
 
 // Levenshtein; for the few short words of a command line.
@@ -118,6 +120,8 @@ Result<Typed, Stop> parse(const std::vector<std::string>& arguments, std::string
   option("--store", typed.store);
   option("--host", typed.host);
   option("--port", typed.port);
+  option("--tls-cert", typed.tls_cert);
+  option("--tls-key", typed.tls_key);
   option("--threads", typed.threads);
   option("--budget", typed.budget);
   option("--connections", typed.connections);
@@ -177,8 +181,15 @@ std::optional<std::uint64_t> find_size(std::string_view text) {
 }
 
 void Overrides::apply(Settings& settings) const {
+  if (host || port) settings.listen_place.clear();
   if (host) settings.host = *host;
   if (port) settings.port = *port;
+  if (tls_cert) {
+    // What the file says of clients' certificates stays.
+    if (!settings.tls) settings.tls.emplace();
+    settings.tls->cert = {*tls_cert, "--tls-cert"};
+    settings.tls->key = {tls_key.value_or(""), "--tls-key"};
+  }
   if (threads) settings.workers = *threads;
   if (budget_bytes) settings.payload_budget_bytes = *budget_bytes;
   if (connections) settings.connections = *connections;
@@ -209,7 +220,8 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
     return misused("nothing to serve: give --config FILE, or --module FILE and --store DIR; see `sluice --help`");
   for (const auto& [flag, value] : {std::pair{"--config", &typed.config}, std::pair{"--module", &typed.module},
                                     std::pair{"--store", &typed.store}, std::pair{"--host", &typed.host},
-                                    std::pair{"--control", &typed.control}, std::pair{"--test-control", &typed.test_control}})
+                                    std::pair{"--control", &typed.control}, std::pair{"--test-control", &typed.test_control},
+                                    std::pair{"--tls-cert", &typed.tls_cert}, std::pair{"--tls-key", &typed.tls_key}})
     if (*value && (*value)->empty()) return misused(std::string(flag) + " needs a value");
   options.config = typed.config.value_or("");
   options.module = typed.module.value_or("");
@@ -218,6 +230,9 @@ Result<Options, Stop> read_options(const std::vector<std::string>& arguments, st
 
   Overrides& over = options.overrides;
   over.host = typed.host;
+  if (typed.tls_cert.has_value() != typed.tls_key.has_value()) return misused("--tls-cert and --tls-key go together");
+  over.tls_cert = typed.tls_cert;
+  over.tls_key = typed.tls_key;
   if (typed.control) {
     // Of the folder that it was started in, whatever the config's is.
     std::error_code ignored;

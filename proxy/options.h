@@ -19,6 +19,7 @@ struct Overrides {
   std::optional<std::uint64_t> budget_bytes;
   std::optional<std::uint32_t> connections;
   std::optional<std::uint32_t> timeout_ms;
+  std::optional<std::string> tls_cert, tls_key;   // both or neither: of the first listener
   std::optional<std::string> control;          // absolute
   void apply(Settings& settings) const;
 };

@@ -16,31 +16,6 @@ struct Held {
   Settings settings;
 };
 
-std::string differs(const char* setting, const std::string& running, const std::string& wanted) {
-  return std::string(setting) + " " + running + " -> " + wanted + " takes effect at the next start";
-}
-
-// Listeners and threads are made once.
-void keep_restart_only(Settings& next, const Settings& running, std::vector<std::string>& warnings) {
-  if (next.host != running.host) {
-    warnings.push_back(differs("host", running.host, next.host));
-    next.host = running.host;
-  }
-  if (next.port != running.port) {
-    warnings.push_back(differs("port", std::to_string(running.port), std::to_string(next.port)));
-    next.port = running.port;
-  }
-  if (next.more_listeners != running.more_listeners || next.tag != running.tag) {
-    warnings.push_back("what else is listened on takes effect at the next start");
-    next.more_listeners = running.more_listeners;
-    next.tag = running.tag;
-  }
-  if (next.workers != running.workers) {
-    warnings.push_back(differs("workers", std::to_string(running.workers), std::to_string(next.workers)));
-    next.workers = running.workers;
-  }
-}
-
 Result<std::unique_ptr<RouteTable>, std::string> routes_of(const Config& config, std::shared_ptr<const StoreSet> stores,
                                                            std::uint16_t worker) {
   if (config.has_routes()) return config.make_routes(std::move(stores), worker);
@@ -53,7 +28,6 @@ Reloader::Reloader(ConfigReader& reader, EngineControl& engine, std::string path
     : reader_(reader), engine_(engine), path_(std::move(path)), overrides_(std::move(overrides)), tickets_(std::make_shared<TlsTickets>()) {}
 
 Result<std::shared_ptr<const Config>, std::string> Reloader::read() {
-  if (read_ahead_) return std::exchange(read_ahead_, nullptr);
   auto config = reader_.read(path_);
   if (!config) return config;
   if (const std::string& level = (*config)->settings().log_level; !find_log_level(level))
@@ -61,13 +35,16 @@ Result<std::shared_ptr<const Config>, std::string> Reloader::read() {
   return config;
 }
 
-Result<Settings, std::string> Reloader::read_settings() {
+Result<Prepared, std::string> Reloader::read_next() {
   auto config = read();
   if (!config) return std::move(config).error();
-  read_ahead_ = *std::move(config);
-  Settings settings = read_ahead_->settings();
+  Prepared next;
+  next.config = *std::move(config);
+  Settings settings = next.config->settings();
   overrides_.apply(settings);
-  return settings;
+  const auto held = std::make_shared<const Held>(Held{next.config, std::move(settings)});
+  next.settings = std::shared_ptr<const Settings>(held, &held->settings);
+  return next;
 }
 
 Result<std::vector<std::shared_ptr<const Tls>>, std::string> Reloader::make_tls(const Settings& settings,
@@ -86,30 +63,20 @@ Result<std::vector<std::shared_ptr<const Tls>>, std::string> Reloader::make_tls(
   return all;
 }
 
-Result<Prepared, std::string> Reloader::prepare(std::uint16_t workers, const Settings* running) {
-  auto config = read();
-  if (!config) return std::move(config).error();
-  Prepared ready;
-  ready.config = *std::move(config);
-  Settings settings = ready.config->settings();
-  overrides_.apply(settings);
-  if (running) keep_restart_only(settings, *running, ready.warnings);
-  const auto held = std::make_shared<const Held>(Held{ready.config, std::move(settings)});
-  ready.settings = std::shared_ptr<const Settings>(held, &held->settings);
-  auto tls = make_tls(*ready.settings, ready.warnings);
+Result<void, std::string> Reloader::prepare(Prepared& next, std::span<const std::uint16_t> workers) {
+  auto tls = make_tls(*next.settings, next.warnings);
   if (!tls) return std::move(tls).error();
-  ready.tls = *std::move(tls);
-
-  auto plan = engine_.prepare(ready.config->stores());
+  next.tls = *std::move(tls);
+  auto plan = engine_.prepare(next.config->stores());
   if (!plan) return std::move(plan).error();
-  ready.plan = *std::move(plan);
-  for (std::uint16_t w = 0; w < workers; ++w) {
-    auto routes = routes_of(*ready.config, ready.plan->stores(), w);
+  next.plan = *std::move(plan);
+  for (const std::uint16_t w : workers) {
+    auto routes = routes_of(*next.config, next.plan->stores(), w);
     // What was made is destroyed before the plan that it refers to: members go in reverse order.
     if (!routes) return std::move(routes).error();
-    ready.routes.push_back(*std::move(routes));
+    next.routes.push_back(*std::move(routes));
   }
-  return ready;
+  return {};
 }
 
 std::vector<Generation> Reloader::apply(Prepared prepared) {
@@ -119,7 +86,7 @@ std::vector<Generation> Reloader::apply(Prepared prepared) {
   ++generation_;
   std::vector<Generation> generations;
   generations.reserve(prepared.routes.size());
-  for (auto& routes : prepared.routes) generations.push_back({generation_, settings_, std::move(routes), prepared.tls});
+  for (auto& routes : prepared.routes) generations.push_back({generation_, settings_, std::move(routes)});
   return generations;
 }
 

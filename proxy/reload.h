@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,9 @@ struct Prepared {
   std::shared_ptr<const Config> config;
   std::shared_ptr<const Settings> settings;             // with the flags' word over the file's; keeps `config` too
   std::unique_ptr<StorePlan> plan;
-  std::vector<std::unique_ptr<RouteTable>> routes;      // one per worker
+  std::vector<std::unique_ptr<RouteTable>> routes;      // one per worker that was asked for
   std::vector<std::shared_ptr<const Tls>> tls;          // by listener; null: a plain one
-  std::vector<std::string> warnings;                    // settings that wait for a restart, certificates out of date
+  std::vector<std::string> warnings;                    // certificates out of date
 };
 
 // Thread: control.
@@ -32,16 +33,13 @@ class Reloader {
   // `reader` and `engine` outlive it. `path` is the file that is read each time.
   Reloader(ConfigReader& reader, EngineControl& engine, std::string path, Overrides overrides);
 
-  // The settings alone, for what must be known before stores are opened: where to listen and how many workers.
-  // The next prepare() uses what it read, so that the file is read once at start.
-  Result<Settings, std::string> read_settings();
-
-  // Phase one. Changes nothing that serves. `workers` is how many run; settings that need a restart keep the values of
-  // `running` (nullptr: at start, there are none yet).
+  // Phase one, in two steps, since the settings say how many workers there will be: reads the file; then plans its stores
+  // and makes routes for the workers of these numbers. Changes nothing that serves.
   // Errors: why, as the reader or the engine says it.
-  Result<Prepared, std::string> prepare(std::uint16_t workers, const Settings* running);
+  Result<Prepared, std::string> read_next();
+  Result<void, std::string> prepare(Prepared& next, std::span<const std::uint16_t> workers);
 
-  // Phase two; cannot fail. The generations are for Worker::start() or install(), one per worker.
+  // Phase two; cannot fail. The generations are for Worker::start() or install(), one per worker that was asked for.
   std::vector<Generation> apply(Prepared prepared);
 
   // Reads, checks modules and makes one worker's routes, and leaves the disk as it is. What the config says of its routes.
@@ -61,7 +59,7 @@ class Reloader {
   EngineControl& engine_;
   const std::string path_;
   const Overrides overrides_;
-  std::shared_ptr<const Config> read_ahead_, config_;
+  std::shared_ptr<const Config> config_;
   std::shared_ptr<const StoreSet> stores_;
   std::shared_ptr<const Settings> settings_;
   const std::shared_ptr<TlsTickets> tickets_;          // of all listeners and generations

@@ -105,6 +105,8 @@ class Route {
   virtual bool is_module() const { return false; }
 };
 
+struct RouteRecord;
+
 // The routes of one generation on one worker. Made on control, then handed to the worker; destroyed on control.
 class RouteTable {
  public:
@@ -121,6 +123,8 @@ class RouteTable {
   // Request contexts made and in use, all routes together.
   virtual std::uint32_t slots() const { return 0; }
   virtual std::uint32_t slots_in_use() const { return 0; }
+  // What they hold, for any thread (proxy/route_record.h), and where a profile is asked for; nullptr: they have none.
+  virtual std::shared_ptr<RouteRecord> record() const { return nullptr; }
 };
 
 }  // namespace sluice::proxy

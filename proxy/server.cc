@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <spdlog/fmt/fmt.h>
 #include <time.h>
@@ -12,7 +11,6 @@
 #include <csignal>
 #include <utility>
 
-#include "proxy/listener.h"
 #include "proxy/remote/backend.h"
 #include "vm/base/json.h"
 
@@ -20,16 +18,16 @@ namespace sluice::proxy {
 namespace {
 
 constexpr std::size_t kNews = 4096;
-constexpr std::uint32_t kMaxWorkers = 256;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr rlim_t kOtherDescriptors = 1024;   // stores, wake-ups, logs
 constexpr std::uint32_t kCronEvents = 100;   // under way at once: fewer than a worker's commands, so that a reload has room
-constexpr std::size_t kWorkerDescriptors = 8; // of each worker: its loop and its inboxes
+constexpr std::uint64_t kHeldLong_ms = 60'000;  // an old generation, until it is said what holds it; and again
 
 // The cores this process may use, which taskset and containers make fewer than the machine has.
-std::uint32_t cores() {
+std::uint16_t cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::clamp<std::uint32_t>(static_cast<std::uint32_t>(CPU_COUNT(&set)), 1, kMaxWorkers);
+  return static_cast<std::uint16_t>(std::clamp<int>(CPU_COUNT(&set), 1, Crew::kMost));
 }
 
 // Shells give 1,024 descriptors, and as many as the hard limit says to whoever asks.
@@ -45,21 +43,15 @@ void raise_descriptor_limit(std::uint32_t connections, Log& log) {
                          wanted, limit.rlim_cur));
 }
 
-// Whether so many more can be opened: at start, when no other thread opens any. libevent ends the process when it cannot.
-bool descriptors_left(std::size_t count) {
-  std::vector<int> opened;
-  while (opened.size() < count) {
-    const int fd = eventfd(0, EFD_CLOEXEC);
-    if (fd < 0) break;
-    opened.push_back(fd);
-  }
-  for (const int fd : opened) close(fd);
-  return opened.size() == count;
-}
-
 std::uint64_t now_ms() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
+std::uint64_t wall_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
@@ -98,72 +90,74 @@ Server::Server(ServerParts parts, std::string path, Overrides overrides, std::st
 
 Server::~Server() = default;
 
-Result<Started, std::string> Server::start() {
-  const auto settings = reloader_.read_settings();
-  if (!settings) return settings.error();
-  parts_.log.set_level(find_log_level(settings->log_level).value_or(LogLevel::info));
-  if (settings->workers > kMaxWorkers) return fmt::format("workers: at most {}, not {}", kMaxWorkers, settings->workers);
-  const auto count = static_cast<std::uint16_t>(settings->workers == 0 ? cores() : settings->workers);
-  raise_descriptor_limit(settings->connections, parts_.log);
+struct Server::Next {
+  Prepared config;
+  std::uint16_t workers = 0;
+  ListenSet::Plan listeners;
+};
 
+// Phase one: changes nothing that serves.
+Result<Server::Next, std::string> Server::prepare() {
+  Result<Prepared, std::string> read = reloader_.read_next();
+  if (!read) return std::move(read).error();
+  Next next;
+  next.config = *std::move(read);
+  const Settings& settings = *next.config.settings;
+  if (settings.workers > Crew::kMost) return fmt::format("workers: at most {}, not {}", Crew::kMost, settings.workers);
+  next.workers = settings.workers == 0 ? cores() : static_cast<std::uint16_t>(settings.workers);
   // Before the stores: who starts a second server by mistake hears of the port, and no store was touched.
-  std::vector<std::vector<int>> fds(count);       // of each worker, in the order of the listeners
-  std::vector<std::string> tags{settings->tag};
-  const auto close_all = [&fds] {
-    for (const auto& of_one : fds)
-      for (const int fd : of_one) close(fd);
-  };
-  const auto listen = [&fds, count](const std::string& host, std::uint16_t port) -> Result<std::uint16_t, std::string> {
-    auto opened = open_listeners(host, port, count);
-    if (!opened) return std::move(opened).error();
-    for (std::uint16_t w = 0; w < count; ++w) fds[w].push_back(opened->fds[w]);
-    return opened->port;
-  };
-  const auto port = listen(settings->host, settings->port);
-  if (!port) return port.error();
-  std::string listening;                          // the others, for the line
-  for (const Settings::Listener& l : settings->more_listeners) {
-    const auto its = listen(l.host, l.port);
-    if (!its) {
-      close_all();
-      return its.error();
-    }
-    tags.push_back(l.tag);
-    listening += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", listening.empty() ? "" : ",", json(l.host), *its, json(l.tag),
-                             l.tls ? R"(,"tls":true)" : "");
+  raise_descriptor_limit(settings.connections, parts_.log);
+  Result<ListenSet::Plan, std::string> listeners = listen_set_.prepare(settings.listeners(), next.workers);
+  if (!listeners) return (settings.listen_place.empty() ? "" : settings.listen_place + ": ") + listeners.error();
+  next.listeners = *std::move(listeners);
+  if (!crew_) {
+    limits_ = std::make_unique<ProcessLimits>(settings);
+    crew_ = std::make_unique<Crew>(parts_.engine, *limits_, news_);
   }
-  if (auto opened = open_control(*settings); !opened) {
-    close_all();
-    return opened.error();
-  }
-  auto prepared = reloader_.prepare(count, nullptr);
-  if (!prepared) {
-    close_all();
-    return prepared.error();
-  }
-  if (!descriptors_left(kWorkerDescriptors * count) || !news_.wake().works()) {
-    close_all();
-    return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", count);
-  }
-  for (const std::string& w : prepared->warnings) parts_.log.warn(w);
-  const std::size_t stores = prepared->plan->stores()->stores.size();
-  std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
-  limits_ = std::make_unique<ProcessLimits>(reloader_.settings());
-  taken_over_.assign(count, reloader_.generation());
-  std::vector<std::unique_ptr<Engine>> engines;
-  for (std::uint16_t w = 0; w < count; ++w) {
-    workers_.push_back(std::make_unique<Worker>(w, *limits_, news_));
-    engines.push_back(parts_.engine.worker(w, workers_[w]->results()));
-  }
-  for (std::uint16_t w = 0; w < count; ++w)
-    workers_[w]->start(std::move(engines[w]), std::move(fds[w]), std::move(generations[w]), tags);
+  if (auto opened = open_control(settings); !opened) return std::move(opened).error();
+  if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
+  if (auto made = reloader_.prepare(next.config, crew_->indices(next.workers)); !made) return std::move(made).error();
+  for (std::size_t i = 0; i < next.listeners.places.size(); ++i) next.listeners.places[i].tls = next.config.tls[i];
+  return next;
+}
+
+// Phase two; cannot fail.
+std::vector<std::string> Server::switch_to(Next next) {
+  std::vector<Generation> generations = reloader_.apply(std::move(next.config));
+  keep_records(generations);
+  const Settings& settings = reloader_.settings();
+  limits_->apply(settings);
+  parts_.log.set_level(find_log_level(settings.log_level).value_or(LogLevel::info));
+  std::vector<std::string> lines = listen_set_.apply(std::move(next.listeners), now_ms());
+  const std::uint16_t before = crew_->size();
+  const std::uint16_t workers = next.workers;
+  crew_->install(workers, std::move(generations), [this, workers](std::uint16_t w) { return listen_set_.of_worker(w, workers); }, wall_ms());
+  if (before != 0 && before != workers) lines.push_back(fmt::format("workers {} -> {}", before, workers));
   begin_crons();
   listen_for_control();
-  parts_.log.event(LogLevel::info, "serving", fmt::format("serving {} on {} port {}", reloader_.path(), settings->host, *port));
-  if (!listening.empty()) listening = ",\"more\":[" + listening + "]";
-  if (control_.socket()) listening += ",\"control\":" + json(control_.socket()->path());
-  return Started{*port, fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", *port, count,
-                                    json(settings->host), stores, getpid(), json(version_), settings->tls ? R"(,"tls":true)" : "", listening)};
+  return lines;
+}
+
+Result<Started, std::string> Server::start() {
+  if (!news_.wake().works()) return std::string("no descriptors are left; raise the limit (ulimit -n)");
+  Result<Next, std::string> next = prepare();
+  if (!next) return std::move(next).error();
+  for (const std::string& w : next->config.warnings) parts_.log.warn(w);
+  const std::size_t stores = next->config.plan->stores()->stores.size();
+  switch_to(*std::move(next));
+  const std::vector<const ListenSet::Place*> places = listen_set_.places();
+  const ListenSet::Place& first = *places[0];
+  const auto tls = [](const ListenSet::Place& place) { return place.asked.tls ? R"(,"tls":true)" : ""; };
+  std::string more;
+  for (std::size_t i = 1; i < places.size(); ++i)
+    more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", i == 1 ? "" : ",", json(places[i]->asked.host), places[i]->address.port(),
+                        json(places[i]->asked.tag), tls(*places[i]));
+  if (!more.empty()) more = ",\"more\":[" + more + "]";
+  if (control_.socket()) more += ",\"control\":" + json(control_.socket()->path());
+  parts_.log.event(LogLevel::info, "serving", fmt::format("serving {} on {}", reloader_.path(), describe(first)));
+  return Started{first.address.port(),
+                 fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", first.address.port(), crew_->size(),
+                             json(first.asked.host), stores, getpid(), json(version_), tls(first), more)};
 }
 
 std::string Server::serve() {
@@ -171,16 +165,33 @@ std::string Server::serve() {
     wait_for_news();
     run_crons();
     run_timers();
+    look_at_listeners();
+    look_at_generations();
     // One that came while the last was being switched to runs now: the file may have changed behind it.
-    if (reload_wanted_ && !switching() && !end_wanted_) reload();
+    if (reload_wanted_ && !crew_->switching() && !end_wanted_) reload();
   }
   drain();
   return counters();
 }
 
-bool Server::switching() const {
-  return std::any_of(taken_over_.begin(), taken_over_.end(),
-                     [this](std::uint64_t g) { return g != reloader_.generation(); });
+void Server::wait_for_workers() {
+  news_.wake().wait(-1);
+  news_.drain([this](News&& news) { hear(std::move(news)); });
+}
+
+void Server::look_at_listeners() {
+  if (!listen_set_.tick(now_ms())) return;
+  crew_->listen([this](std::uint16_t w) { return listen_set_.of_worker(w, crew_->size()); });
+}
+
+void Server::look_at_generations() {
+  const std::uint64_t since = crew_->generations().oldest_held_since_ms(), now = wall_ms();
+  if (since == 0 || now < std::max(since, held_said_ms_) + kHeldLong_ms) return;
+  held_said_ms_ = now;
+  crew_->report([this](const std::vector<GenerationReport>& reports) {
+    for (const GenerationReport& r : reports)
+      if (!r.serves) parts_.log.event(LogLevel::warn, "generation_held", "still held: " + describe(r, wall_ms()), {{"generation", r.number}});
+  });
 }
 
 void Server::wait_for_news() {
@@ -188,12 +199,17 @@ void Server::wait_for_news() {
   std::vector<pollfd> fds{{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
   const std::size_t mine = fds.size();
   control_.wait_for(fds);
-  int timeout_ms = control_timeout_ms();
-  if (crons_ && crons_->next_ms() != Crons::kNever) {
-    const std::uint64_t now = now_ms(), next = crons_->next_ms();
-    const auto cron_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
-    timeout_ms = timeout_ms < 0 ? cron_ms : std::min(timeout_ms, cron_ms);
+  const std::uint64_t now = now_ms();
+  std::uint64_t next = control_next_ms(now);
+  // A drain runs none of these.
+  if (!end_wanted_) {
+    next = std::min(next, listen_set_.next_ms(now));
+    if (crons_) next = std::min(next, crons_->next_ms());
+    // A clock of the wall's may jump: it is looked at now and then.
+    if (crew_->generations().oldest_held_since_ms() != 0) next = std::min(next, now + kHeldLong_ms);
   }
+  int timeout_ms = -1;
+  if (next != kNever) timeout_ms = static_cast<int>(std::min<std::uint64_t>(next > now ? next - now : 0, 3'600'000));
   if (poll(fds.data(), fds.size(), timeout_ms) < 0) return;
   if (fds[0].revents != 0) hear_signals();
   if (fds[2].revents != 0) test->hear(parts_.engine);
@@ -219,24 +235,17 @@ void Server::hear_signals() {
 
 // What a worker gives back is destroyed here, at the end of this call.
 void Server::hear(News news) {
-  switch (news.kind) {
-    case News::Kind::installed:
-      taken_over_[news.worker] = news.generation.number;
-      if (!reload_unsaid_ || switching()) return;
-      reload_unsaid_ = false;
-      reloads_.add();
-      parts_.log.event(LogLevel::info, "reloaded", fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()),
-                       {{"generation", reloader_.generation()}});
-      answer_reloads({});
-      return;
-    case News::Kind::drained: ++drained_; return;
-    case News::Kind::answered:
-      --cron_events_;
-      if (crons_) note(crons_->answered(news.cron).value_or(Crons::Ran{}));
-      return;
-    case News::Kind::retired:
-    case News::Kind::ended: return;
+  crew_->hear(news);
+  if (news.kind == News::Kind::answered) {
+    --cron_events_;
+    if (crons_) note(crons_->answered(news.cron).value_or(Crons::Ran{}));
   }
+  if (!reload_unsaid_ || crew_->switching()) return;
+  reload_unsaid_ = false;
+  reloads_.add();
+  parts_.log.event(LogLevel::info, "reloaded", fmt::format("reloaded {}: generation {}", reloader_.path(), reloader_.generation()),
+                   {{"generation", reloader_.generation()}});
+  answer_reloads({});
 }
 
 void Server::reload() {
@@ -244,25 +253,18 @@ void Server::reload() {
   // Who asks from here on asks for the next one: this one may have read the file before.
   reloading_for_.insert(reloading_for_.end(), reload_askers_.begin(), reload_askers_.end());
   reload_askers_.clear();
-  auto prepared = reloader_.prepare(static_cast<std::uint16_t>(workers_.size()), &reloader_.settings());
-  if (!prepared) return reload_failed(prepared.error());
-  if (auto opened = open_control(*prepared->settings); !opened) return reload_failed(opened.error());
-  for (const std::string& w : prepared->warnings) parts_.log.event(LogLevel::warn, "reload_warning", "reload: " + w);
-  reload_warnings_ = prepared->warnings;
-  std::vector<Generation> generations = reloader_.apply(*std::move(prepared));
-  limits_->apply(reloader_.settings());
-  begin_crons();
-  listen_for_control();
-  parts_.log.set_level(find_log_level(reloader_.settings().log_level).value_or(LogLevel::info));
+  Result<Next, std::string> next = prepare();
+  if (!next) return reload_failed(next.error());
+  reload_notes_ = next->config.warnings;
+  for (const std::string& w : next->config.warnings) parts_.log.event(LogLevel::warn, "reload_note", "reload: " + w);
+  const std::vector<std::string> lines = switch_to(*std::move(next));
+  reload_notes_.insert(reload_notes_.end(), lines.begin(), lines.end());
   reload_unsaid_ = true;
-  for (std::size_t w = 0; w < workers_.size(); ++w) {
-    // There is room: at most one generation is on its way to a worker, as reloads wait for the last to be taken over.
-    const Result<void> sent = workers_[w]->install(std::move(generations[w]));
-    SLUICE_CHECK(sent.has_value());
-  }
+  for (const std::string& line : lines) parts_.log.event(LogLevel::info, "reload_note", "reload: " + line);
 }
 
 void Server::reload_failed(std::string_view why) {
+  opened_.reset();
   reload_failures_.add();
   parts_.log.event(LogLevel::error, "reload_failed",
                    fmt::format("reload failed: {}; generation {} goes on", one_line(why), reloader_.generation()),
@@ -283,7 +285,7 @@ std::uint32_t Server::send(CronEvent event) {
   if (!store || cron_events_ == kCronEvents) return 0;
   if (++cron_ids_ == 0) ++cron_ids_;
   const std::uint32_t id = cron_ids_;
-  if (!workers_[id % workers_.size()]->post(std::move(store), std::move(event), id)) return 0;
+  if (!crew_->serving(id).post(std::move(store), std::move(event), id)) return 0;
   ++cron_events_;
   return id;
 }
@@ -302,26 +304,21 @@ void Server::note(const Crons::Ran& ran) {
 void Server::drain() {
   if (crons_) crons_->stop();
   crons_ = nullptr;
+  listen_set_.refuse_new();
   for (const Asker& asker : std::exchange(reload_askers_, {})) control_.refuse(asker, "the server is ending");
-  for (const auto& w : workers_) w->drain();
-  // A drain may take its time, and can be looked at.
-  while (drained_ < workers_.size()) {
+  // It may take its time, and can be looked at.
+  crew_->drain([this] {
     wait_for_news();
     run_timers();
-  }
+  });
   parts_.engine.stop();
-  for (const auto& w : workers_) w->end();
-  for (const auto& w : workers_) w->join();
+  crew_->end();
   news_.drain([this](News&& news) { hear(std::move(news)); });
   control_.close();
 }
 
 void Server::each(const std::function<void(std::string_view, std::uint64_t)>& put) const {
-  const auto sum = [this](Counter Counters::*counter) {
-    std::uint64_t n = 0;
-    for (const auto& w : workers_) n += (w->counters().*counter).get();
-    return n;
-  };
+  const auto sum = [this](Counter Counters::*counter) { return crew_->sum(counter); };
   const EngineCounters engine = parts_.engine.counters();
   put("active", sum(&Counters::active));
   put("accepted", sum(&Counters::accepted));
@@ -330,10 +327,11 @@ void Server::each(const std::function<void(std::string_view, std::uint64_t)>& pu
   put("burst_events", engine.burst_events);
   put("expired", sum(&Counters::expired));
   put("retained_payload_bytes", limits_->payload.held());
-  put("threads", workers_.size());
+  put("threads", crew_->size());
   put("commits", engine.commits);
   put("reloads", reloads_.get());
   put("reload_failures", reload_failures_.get());
+  put("generations", crew_->generations().alive());
   put("cron_runs", cron_runs_.get());
   put("cron_failures", cron_failures_.get());
   put("answers", sum(&Counters::answers));

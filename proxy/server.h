@@ -10,7 +10,10 @@
 #include "proxy/config.h"
 #include "proxy/control_socket.h"
 #include "proxy/counters.h"
+#include "proxy/crew.h"
 #include "proxy/engine.h"
+#include "proxy/generations.h"
+#include "proxy/listen_set.h"
 #include "proxy/log.h"
 #include "proxy/options.h"
 #include "proxy/reload.h"
@@ -52,9 +55,17 @@ class Server final : private ServerStats {
   // owners and the stores. The line of counters, as JSON.
   std::string serve();
 
+  // What is alive of each config, and what holds it; heard before serve() returns, once every worker has answered.
+  void report_generations(Generations::Hear hear) { crew_->report(std::move(hear)); }
+  const ListenSet& listeners() const { return listen_set_; }
+
  private:
-  bool switching() const;                  // a worker has not taken the newest generation over yet
+  struct Next;                             // what the first phase of a reload, or of the start, has made
+  Result<Next, std::string> prepare();
+  std::vector<std::string> switch_to(Next next);   // lines for the log
+  Crew::ListeningOf listening() const;
   void wait_for_news();                    // and for signals
+  void wait_for_workers();                 // for their news alone
   void hear_signals();
   void hear(News news);
   void reload();
@@ -62,7 +73,7 @@ class Server final : private ServerStats {
 
   // server_control.cc: what the control socket asks.
   void after(std::uint64_t ms, std::function<void()> f);   // of what a command does later
-  int control_timeout_ms() const;
+  std::uint64_t control_next_ms(std::uint64_t now_ms) const;   // when control has something to do for them
   void run_timers();
   // Where the socket is to be, by these settings: opens it when it is not there already, for listen_for_control().
   // Errors: why it cannot. A path that nobody asked for is no error but a warning.
@@ -76,8 +87,14 @@ class Server final : private ServerStats {
   std::uint32_t send(CronEvent event);
   void run_crons();
   void note(const Crons::Ran& ran);
+  void look_at_listeners();
+  void look_at_generations();              // says what holds an old one for long
   void drain();
   void each(const std::function<void(std::string_view, std::uint64_t)>& f) const override;
+  RouteRecords records() const override { return records_.get(); }
+  void keep_records(const std::vector<Generation>& generations);
+  std::string routes_json() const;         // memory of VMs and generators
+  void take_profile(const ControlAsked& asked, Asker to);
   std::string counters() const;
 
   ServerParts parts_;
@@ -85,9 +102,9 @@ class Server final : private ServerStats {
   const std::string version_;
   std::unique_ptr<ProcessLimits> limits_;
   Inbox<News> news_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::uint64_t> taken_over_;  // per worker: the generation that new requests use
-  std::size_t drained_ = 0;                // workers
+  std::unique_ptr<Crew> crew_;
+  ListenSet listen_set_;
+  std::uint64_t held_said_ms_ = 0;         // when it was last said what holds an old generation
   std::shared_ptr<const Config> cron_config_;
   Crons* crons_ = nullptr;                 // cron_config_'s
   std::uint32_t cron_ids_ = 0, cron_events_ = 0;   // the last number given; events under way
@@ -101,10 +118,12 @@ class Server final : private ServerStats {
   std::vector<Timer> timers_;
   std::vector<Asker> reload_askers_;       // of a reload that has not read the file yet
   std::vector<Asker> reloading_for_;       // of the one under way
-  std::vector<std::string> reload_warnings_;   // its
+  std::vector<std::string> reload_notes_;  // its
   bool reload_wanted_ = false;             // a SIGHUP that is not served yet
   bool reload_unsaid_ = false;             // switched to, but not by every worker
   bool end_wanted_ = false;
+  RecordBook records_;
+  bool profiling_ = false;                 // one at a time
   Counter cron_runs_, cron_failures_;
   Counter reloads_, reload_failures_;      // control writes them, routes may ask
 };

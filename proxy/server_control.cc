@@ -112,14 +112,11 @@ void Server::listen_for_control() {
 
 void Server::after(std::uint64_t ms, std::function<void()> f) { timers_.push_back({monotonic_ms() + ms, std::move(f)}); }
 
-int Server::control_timeout_ms() const {
-  int timeout_ms = control_.timeout_ms();
-  for (const Timer& t : timers_) {
-    const std::uint64_t now = monotonic_ms();
-    const auto left = static_cast<int>(std::min<std::uint64_t>(t.at_ms > now ? t.at_ms - now : 0, 3'600'000));
-    if (timeout_ms < 0 || left < timeout_ms) timeout_ms = left;
-  }
-  return timeout_ms;
+std::uint64_t Server::control_next_ms(std::uint64_t now_ms) const {
+  const int soon_ms = control_.timeout_ms();
+  std::uint64_t next = soon_ms < 0 ? ~std::uint64_t{0} : now_ms + static_cast<std::uint64_t>(soon_ms);
+  for (const Timer& t : timers_) next = std::min(next, t.at_ms);
+  return next;
 }
 
 void Server::run_timers() {
@@ -141,6 +138,7 @@ void Server::add_commands() {
                   reload_wanted_ = true;
                 }});
   control_.add({"stats", {"workers"}, [this](const ControlAsked& asked, Asker to) { tell_stats(asked, to); }});
+  control_.add({"luaprof", {"kind", "seconds", "every"}, [this](const ControlAsked& asked, Asker to) { take_profile(asked, to); }});
   control_.add({"generations", {}, [this](const ControlAsked&, Asker to) { tell_generations(to); }});
   control_.add({"watch", {"streams"}, [this](const ControlAsked& asked, Asker to) {
                   const auto names = asked.texts("streams");
@@ -158,11 +156,11 @@ void Server::add_commands() {
 
 void Server::answer_reloads(std::string_view error) {
   const std::string generation = fmt::format(R"("generation":{})", reloader_.generation());
-  std::string warnings = ",\"warnings\":[";
-  for (const std::string& w : std::exchange(reload_warnings_, {})) warnings += in_json(w) + ",";
-  close(warnings, ']');
+  std::string notes = ",\"notes\":[";
+  for (const std::string& note : std::exchange(reload_notes_, {})) notes += in_json(note) + ",";
+  close(notes, ']');
   for (const Asker& asker : std::exchange(reloading_for_, {})) {
-    if (error.empty()) control_.answer(asker, generation + warnings);
+    if (error.empty()) control_.answer(asker, generation + notes);
     else control_.refuse(asker, error, generation);
   }
 }
@@ -181,11 +179,12 @@ void Server::tell_stats(const ControlAsked& asked, Asker to) {
   out += ",\"user\":{";
   for (const Counted& c : reloader_.config()->counted()) out += in_json(c.name) + ":" + counted_json(c) + ",";
   close(out, '}');
+  out += ",\"routes\":" + routes_json();
   if (asked.flag("workers")) {
     out += ",\"workers\":[";
-    for (const auto& w : workers_) {
+    for (std::uint16_t w = 0; const Counters* const its = crew_->counters(w); ++w) {
       out += "{";
-      for (const Named& n : kCounters) out += fmt::format("\"{}\":{},", n.name, (w->counters().*n.counter).get());
+      for (const Named& n : kCounters) out += fmt::format("\"{}\":{},", n.name, (its->*n.counter).get());
       close(out, '}');
       out += ",";
     }
@@ -195,11 +194,24 @@ void Server::tell_stats(const ControlAsked& asked, Asker to) {
 }
 
 void Server::tell_generations(Asker to) {
-  std::string out = fmt::format(R"("generation":{},"workers":[)", reloader_.generation());
-  for (const auto& w : workers_)
-    out += fmt::format(R"({{"serves":{},"alive":{}}},)", taken_over_[w->index()], w->counters().generations.get());
-  close(out, ']');
-  control_.answer(to, out);
+  // Workers say it, each between two turns of its loop.
+  crew_->report([this, to](const std::vector<GenerationReport>& all) {
+    std::string out = fmt::format(R"("generation":{},"generations":[)", reloader_.generation());
+    for (const GenerationReport& g : all) {
+      out += fmt::format(R"({{"generation":{},"since":"{}","serves":{},"workers":[)", g.number, time_text(g.since_ms), g.serves);
+      for (const GenerationReport::Part& part : g.parts) {
+        const HeldGeneration& h = part.held;
+        out += fmt::format(R"({{"worker":{},"requests":{},"events":{},"kept":{},"slots":{},"slots_in_use":{},"memory_bytes":{})", part.worker,
+                           h.exchanges, h.events, h.kept, h.slots, h.slots_in_use, h.memory_bytes);
+        if (!h.oldest.empty()) out += fmt::format(R"(,"oldest":{},"oldest_us":{})", in_json(h.oldest), h.oldest_us);
+        out += "},";
+      }
+      close(out, ']');
+      out += "},";
+    }
+    close(out, ']');
+    control_.answer(to, out);
+  });
 }
 
 }  // namespace sluice::proxy

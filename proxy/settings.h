@@ -24,8 +24,14 @@ struct Settings {
     std::optional<TlsSettings> tls;
     friend bool operator==(const Listener& a, const Listener& b) { return a.host == b.host && a.port == b.port && a.tag == b.tag; }
   };
-  std::vector<Listener> more_listeners;           // beyond the first. Restart only, as is the first
-  std::uint32_t workers = 0;                      // threads; 0: as many as cores. Restart only
+  std::vector<Listener> more_listeners;           // beyond the first
+  std::string listen_place;                       // "FILE:LINE" of what says so, for errors; empty: defaults and flags do
+  std::vector<Listener> listeners() const {
+    std::vector<Listener> all{{host, port, tag, tls}};
+    all.insert(all.end(), more_listeners.begin(), more_listeners.end());
+    return all;
+  }
+  std::uint32_t workers = 0;                      // threads; 0: as many as cores
   std::uint32_t connections = 10'000;             // open at once, whole process
   std::uint32_t active_req_limit = 0;             // requests in routes at once, whole process; 0: none
   std::uint64_t payload_budget_bytes = 64u << 20; // payloads held, whole process
@@ -46,6 +52,7 @@ struct Settings {
   std::uint32_t lua_time_ms = 2'000;              // one stretch of Lua without a wait, until it is stopped; 0: for ever
   bool lua_jit = false;
   BackendOptions backend;                         // what pools of remote backends start from: backend_connect_timeout, ...
+  bool lua_sandbox = true;                        // false: configs reach files, processes and C code (lua/unsandboxed.h)
   std::string log_level = "info";
   // The control socket's path; a relative one counts from the config's folder. Nothing: beside the config, with the ending
   // .sock; empty: there is none.

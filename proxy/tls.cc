@@ -24,6 +24,8 @@ constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr long kSession_s = 3600;                // how long a session may be resumed; keys of tickets live that long
 constexpr long kClientChainBytes = 32 * 1024;    // of what a client shows: it is held before anything is known of it
 constexpr int kVerifyDepth = 8;
+// What each handshake sends: it is held until the client has taken it.
+constexpr int kChainBytes = 48 * 1024, kAuthorityBytes = 16 * 1024;
 using X509StorePtr = Handle<X509_STORE, X509_STORE_free>;
 using DigestPtr = Handle<EVP_MD_CTX, EVP_MD_CTX_free>;
 using SessionId = std::array<unsigned char, 32>;
@@ -87,8 +89,12 @@ Result<Material, std::string> read_material(const TlsFile& cert, const TlsFile& 
     ERR_clear_error();
     return at(key, key.path + ": not the key of the certificate in " + cert.path);
   }
-  for (const X509Ptr& c : *chain)
+  int bytes = 0;
+  for (const X509Ptr& c : *chain) {
+    bytes += i2d_X509(c.get(), nullptr);
     if (std::string w = date_warning(cert, *c, now); !w.empty()) warnings.push_back(std::move(w));
+  }
+  if (bytes > kChainBytes) return at(cert, cert.path + ": each handshake would send " + std::to_string(bytes) + " bytes of certificates, and 48 KiB are the most");
   return Material{*std::move(chain), *std::move(read)};
 }
 
@@ -105,10 +111,13 @@ Result<ClientAuthority, std::string> read_authority(const TlsFile& file, std::ti
   if (!read) return std::move(read).error();
   out.certificates = *std::move(read);
   out.store.reset(X509_STORE_new());
+  int bytes = 0;
   for (const X509Ptr& c : out.certificates) {
+    bytes += i2d_X509_NAME(X509_get_subject_name(c.get()), nullptr);
     if (X509_STORE_add_cert(out.store.get(), c.get()) != 1) return at(file, file.path + ": " + openssl_reason());
     if (std::string w = date_warning(file, *c, now); !w.empty()) warnings.push_back(std::move(w));
   }
+  if (bytes > kAuthorityBytes) return at(file, file.path + ": each handshake would send " + std::to_string(bytes) + " bytes of authorities' names, and 16 KiB are the most");
   return out;
 }
 

@@ -12,7 +12,6 @@ namespace sluice::proxy {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
-constexpr std::size_t kMostCertificates = 1000;
 using BioPtr = Handle<BIO, BIO_free>;
 
 // A server's start cannot wait for somebody to type.
@@ -49,7 +48,7 @@ Result<std::vector<X509Ptr>, std::string> read_certificates(const TlsFile& file)
   ERR_clear_error();
   const BioPtr bio(BIO_new_mem_buf(text->data(), static_cast<int>(text->size())));
   std::vector<X509Ptr> all;
-  while (bio && all.size() < kMostCertificates) {
+  while (bio) {
     X509Ptr one(PEM_read_bio_X509(bio.get(), nullptr, no_password, nullptr));
     if (!one) break;
     all.push_back(std::move(one));
@@ -58,7 +57,6 @@ Result<std::vector<X509Ptr>, std::string> read_certificates(const TlsFile& file)
     ERR_clear_error();
     return all;
   }
-  if (all.size() == kMostCertificates) return at(file, file.path + ": more than 1000 certificates");
   if (ended_there()) {
     ERR_clear_error();
     return at(file, file.path + ": no certificate is in it (PEM: -----BEGIN CERTIFICATE-----)");

@@ -16,6 +16,7 @@
 #include "proxy/cron.h"
 #include "proxy/engine.h"
 #include "proxy/inbox.h"
+#include "proxy/listener.h"
 #include "proxy/route.h"
 #include "proxy/settings.h"
 
@@ -45,7 +46,18 @@ struct Generation {
   std::uint64_t number = 0;
   std::shared_ptr<const Settings> settings;
   std::unique_ptr<RouteTable> routes;
-  std::vector<std::shared_ptr<const Tls>> tls{};   // by listener, in their order; null: a plain one
+};
+
+// What one worker holds of one generation.
+struct HeldGeneration {
+  std::uint64_t number = 0;
+  std::uint64_t exchanges = 0;  // requests begun and not answered by their route
+  std::uint64_t events = 0;     // with owners
+  std::uint64_t kept = 0;       // routes that go on behind an answer (Services::keep())
+  std::uint32_t slots = 0, slots_in_use = 0;
+  std::uint64_t memory_bytes = 0;   // of its Lua VM
+  std::string oldest;           // the oldest of the requests, "GET /path"; empty: none
+  std::uint64_t oldest_us = 0;  // its age
 };
 
 // What a worker tells control.
@@ -53,14 +65,17 @@ struct News {
   enum class Kind : std::uint8_t {
     installed,          // requests that arrive from here on use `generation.number`
     retired,            // `generation` is nobody's any more: destroy it
-    drained,            // no connection, no request, no event left
+    drained,            // no connection, no request, no event left; `generation.number` is the newest that it has
     answered,           // a cron's event: `cron` says how
+    held,               // to report(): `held`, the newest generation last
     ended,              // the loop is over: join() returns at once. `retired` came before for each generation
   };
   Kind kind = Kind::installed;
   std::uint16_t worker = 0;
   Generation generation;        // of `installed` the number alone
   CronAnswer cron{};
+  std::uint64_t asked = 0;      // of `held`: report()'s number
+  std::vector<HeldGeneration> held{};
 };
 
 class WorkerLoop;
@@ -68,8 +83,8 @@ class WorkerLoop;
 // Thread: control, but counters() (any).
 class Worker {
  public:
-  // `limits` and `news` outlive the worker.
-  Worker(std::uint16_t index, ProcessLimits& limits, Inbox<News>& news);
+  // `limits`, `news` and `counters` outlive the worker.
+  Worker(std::uint16_t index, ProcessLimits& limits, Inbox<News>& news, Counters& counters);
   ~Worker();                    // ends and joins when that was not done
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -77,11 +92,19 @@ class Worker {
   // Where owners send answers. Outstanding events are bounded so that it never refuses one.
   Inbox<EventPtr>& results() { return results_; }
 
-  // Takes the listening sockets over (proxy/listener.h) and begins to serve. `tags` are the listeners'; those without have none.
-  void start(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags = {});
+  // Begins to serve.
+  void start(std::unique_ptr<Engine> engine, std::vector<Listening> listening, Generation first);
 
-  // Switches between two turns of the loop. Errors: Errc::full when 1,000 commands wait, with `next` untouched.
+  // Switches between two turns of the loop; new connections come from where they came.
+  // Errors: Errc::full when 1,000 commands wait, with `next` untouched.
   Result<void> install(Generation&& next);
+  // The same, and from now on it accepts from `listening` alone: what waits elsewhere is accepted first. `leaving`: it closes each
+  // connection with its next answer, and says News::drained when none is left, unless a later call takes that back.
+  Result<void> install(Generation&& next, std::vector<Listening> listening, bool leaving);
+  // Only where it accepts. Errors: Errc::full.
+  Result<void> listen(std::vector<Listening> listening);
+  // Answered by News::held. Errors: Errc::full.
+  Result<void> report(std::uint64_t asked);
   // Sends a cron's event; News::answered brings `id` back. Errors: Errc::full, as install(): the caller bounds how many
   // are under way, so that there is room for install().
   Result<void> post(StorePtr store, CronEvent event, std::uint32_t id);
@@ -103,12 +126,16 @@ class Worker {
     std::uint32_t id = 0;
   };
   struct Command {
-    enum class Kind : std::uint8_t { install, drain, end, post };
+    enum class Kind : std::uint8_t { install, install_and_listen, listen, report, drain, end, post };
     Kind kind = Kind::install;
+    bool leaving = false;
     Generation generation{};
+    std::vector<Listening> listening{};
     std::unique_ptr<Posted> posted{};
+    std::uint64_t asked = 0;
   };
-  void run(std::unique_ptr<Engine> engine, std::vector<int> listeners, Generation first, std::vector<std::string> tags);
+  void run(std::unique_ptr<Engine> engine, std::vector<Listening> listening, Generation first);
+  static void obey(WorkerLoop& loop, Command& command);
   void command(Command::Kind kind);
 
   const std::uint16_t index_;
@@ -116,7 +143,7 @@ class Worker {
   Inbox<News>& news_;
   Inbox<EventPtr> results_;
   Inbox<Command> commands_;
-  Counters counters_;
+  Counters& counters_;
   std::thread thread_;
 };
 

@@ -53,10 +53,6 @@ void WorkerLoop::end() {
   if (ended_) return;
   ended_ = true;
   results_event_.stop();
-  for (const auto& a : acceptors_) {
-    a->event.stop();
-    close(a->fd);
-  }
   acceptors_.clear();
   while (first_connection_) first_connection_->lose();
   // Routes that still hold an exchange keep a pointer that nobody follows any more: their tables go next.
@@ -78,6 +74,8 @@ void WorkerLoop::install(Generation next) {
   lives_.push_back(std::make_unique<LiveGeneration>(*this, std::move(next)));
   lives_.back()->generation.routes->attach(*lives_.back());
   counters_.generations.set(lives_.size());
+  // One flush, also of a worker that has nothing to send: what older modules it has looked at it has let go of.
+  submitted_ = true;
   News news;
   news.worker = index_;
   news.generation.number = number;
@@ -86,19 +84,76 @@ void WorkerLoop::install(Generation next) {
   send_news();
 }
 
-void WorkerLoop::listen(std::vector<int> fds, std::vector<std::string> tags) {
-  tags_ = std::move(tags);
-  tags_.resize(fds.size());
-  for (std::size_t i = 0; i < fds.size(); ++i) {
-    const int fd = fds[i];
-    acceptors_.push_back(std::make_unique<Acceptor>());
+void WorkerLoop::listen(std::vector<Listening> listening) {
+  if (draining_) return;
+  std::vector<std::unique_ptr<Acceptor>> before = std::exchange(acceptors_, {});
+  for (Listening& l : listening) {
+    const auto old = std::find_if(before.begin(), before.end(), [&l](const auto& a) { return a && a->socket == l.socket; });
+    if (old != before.end()) {
+      acceptors_.push_back(std::move(*old));
+    } else {
+      acceptors_.push_back(std::make_unique<Acceptor>());
+      acceptors_.back()->worker = this;
+      acceptors_.back()->socket = std::move(l.socket);
+    }
     Acceptor& a = *acceptors_.back();
-    a.worker = this;
-    a.fd = fd;
-    a.tag = tags_[i];
-    a.number = i;
-    a.event.watch(loop_, fd, EV_READ, on_accept, &a);
+    a.tag = std::move(l.tag);
+    a.tls = std::move(l.tls);
+    if (accept_again_.generation == 0) a.event.watch(loop_, a.socket->fd(), EV_READ, on_accept, &a);
   }
+  // Another worker takes them over, or nothing new has come for a while (ListenSet): there is little, if anything.
+  for (const auto& a : before)
+    if (a) accept_waiting(*a, kAcceptsPerTurn);
+}
+
+// Closing a listener resets what waits in its queue.
+void WorkerLoop::accept_waiting(Acceptor& a, int most) {
+  // Bounded, since clients that go on connecting could fill it as fast as it is emptied.
+  for (int i = 0; i < most && accept_one(a); ++i) {}
+  a.event.stop();
+}
+
+void WorkerLoop::leave(bool leaving) {
+  leaving_ = leaving;
+  drained_ = false;
+}
+
+void WorkerLoop::report(std::uint64_t asked) {
+  News news;
+  news.kind = News::Kind::held;
+  news.worker = index_;
+  news.asked = asked;
+  for (const auto& live : lives_) {
+    const RouteTable& routes = *live->generation.routes;
+    HeldGeneration& held = news.held.emplace_back();
+    held.number = live->generation.number;
+    held.exchanges = live->exchanges;
+    held.events = live->events;
+    held.kept = live->kept;
+    held.slots = routes.slots();
+    held.slots_in_use = routes.slots_in_use();
+    held.memory_bytes = routes.memory_bytes();
+    const ConnectionExchange* const oldest = live->oldest();
+    if (!oldest) continue;
+    const Request& r = oldest->slot.request;
+    held.oldest = oldest->whole ? std::string(r.method_text) + " " + std::string(r.path) : std::string("a request that is being received");
+    held.oldest_us = now_us() - oldest->begun_us;
+  }
+  unsent_.push_back(std::move(news));
+}
+
+std::string_view WorkerLoop::take_tag(std::string_view tag) {
+  if (tag.empty()) return {};
+  auto at = tags_.find(tag);
+  if (at == tags_.end()) at = tags_.emplace(tag, 0).first;
+  ++at->second;
+  return at->first;
+}
+
+void WorkerLoop::give_back_tag(std::string_view tag) {
+  if (tag.empty()) return;
+  const auto at = tags_.find(tag);
+  if (--at->second == 0) tags_.erase(at);
 }
 
 void WorkerLoop::on_accept(evutil_socket_t, short, void* acceptor) {
@@ -110,7 +165,7 @@ void WorkerLoop::on_accept(evutil_socket_t, short, void* acceptor) {
 bool WorkerLoop::accept_one(const Acceptor& acceptor) {
   sockaddr_storage from{};
   socklen_t size = sizeof from;
-  const int fd = accept4(acceptor.fd, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd = accept4(acceptor.socket->fd(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
     if (errno == EINTR || errno == ECONNABORTED) return true;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -127,9 +182,7 @@ bool WorkerLoop::accept_one(const Acceptor& acceptor) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   std::array<char, INET6_ADDRSTRLEN> text{};
-  // The newest generation's: a renewed certificate serves from the next connection on.
-  const std::vector<std::shared_ptr<const Tls>>& tls = current().generation.tls;
-  adopt(fd, print_ip(from, text), acceptor.tag, acceptor.number < tls.size() ? tls[acceptor.number] : nullptr);
+  adopt(fd, print_ip(from, text), acceptor.tag, acceptor.tls);
   return true;
 }
 
@@ -141,7 +194,7 @@ char* WorkerLoop::cipher_buffer() {
 void WorkerLoop::on_accept_again(void* self, std::uint32_t) {
   WorkerLoop& me = *static_cast<WorkerLoop*>(self);
   me.accept_again_ = {};
-  for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->fd, EV_READ, on_accept, a.get());
+  for (const auto& a : me.acceptors_) a->event.watch(me.loop_, a->socket->fd(), EV_READ, on_accept, a.get());
 }
 
 void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag, const std::shared_ptr<const Tls>& tls) {
@@ -169,13 +222,14 @@ void WorkerLoop::adopt(int fd, std::string_view client_ip, std::string_view tag,
   open.next_ = first_connection_;
   if (first_connection_) first_connection_->previous_ = &open;
   first_connection_ = &open;
-  open.open(fd, client_ip, !room, tag, tls);
+  open.open(fd, client_ip, !room, take_tag(tag), tls);
 }
 
 void WorkerLoop::closed(Connection& c) {
   if (c.previous_) c.previous_->next_ = c.next_;
   else first_connection_ = c.next_;
   if (c.next_) c.next_->previous_ = c.previous_;
+  give_back_tag(c.tag_);
   if (c.counted_) {
     limits_.connections.give_back(1);
     counters_.connections.sub();
@@ -225,16 +279,11 @@ void WorkerLoop::answered(std::uint32_t tag, EventPtr event) {
 
 void WorkerLoop::drain() {
   if (draining_) return;
-  // Closing a listener resets what waits in its queue.
-  for (const auto& a : acceptors_) {
-    // Bounded, since clients that go on connecting could fill it as fast as it is emptied.
-    for (int i = 0; i < kQueued && accept_one(*a); ++i) {}
-    a->event.stop();
-    close(a->fd);
-  }
+  for (const auto& a : acceptors_) accept_waiting(*a, kQueued);
   acceptors_.clear();
   wheel_.stop(accept_again_);
   draining_ = true;
+  drained_ = false;
   for (Connection* c = first_connection_; c;) {
     Connection* const next = c->next_;
     c->wind_down();
@@ -290,12 +339,13 @@ void WorkerLoop::end_turn() {
     }
   if (dirty_.empty()) closed_.clear();
   retire();
-  if (draining_ && !drained_ && !first_connection_ && counters_.active.get() == 0 && outstanding_ == 0 &&
-      current().users == 0 && lives_.size() == 1) {
+  if (closes() && !drained_ && !first_connection_ && acceptors_.empty() && counters_.active.get() == 0 && outstanding_ == 0 &&
+      !current().in_use() && lives_.size() == 1) {
     drained_ = true;
     News news;
     news.kind = News::Kind::drained;
     news.worker = index_;
+    news.generation.number = current().generation.number;
     unsent_.push_back(std::move(news));
   }
   if (!unsent_.empty()) send_news();
@@ -319,7 +369,7 @@ void WorkerLoop::mark_dirty(Connection& c) {
 
 void WorkerLoop::retire() {
   for (std::size_t i = 0; i + 1 < lives_.size();) {
-    if (lives_[i]->users > 0) {
+    if (lives_[i]->in_use()) {
       ++i;
       continue;
     }
@@ -331,8 +381,6 @@ void WorkerLoop::retire() {
 }
 
 void WorkerLoop::send_news() { news_.push_all(unsent_); }
-
-void WorkerLoop::let_go(LiveGeneration& live) { --live.users; }
 
 std::uint64_t WorkerLoop::now_us() {
   if (!now_fresh_) {
@@ -409,7 +457,7 @@ void WorkerLoop::deliver(EventPtr event) {
   const std::uint32_t tag = waiting.tag;
   if (waiting.waiter) waiting.waiter->answered(tag, std::move(event));
   else live.recycle(std::move(event));
-  --live.users;
+  --live.events;
 }
 
 void WorkerLoop::submit_refused(EventPtr event, Errc code) {
@@ -433,6 +481,21 @@ BackendClient* LiveGeneration::use(const std::shared_ptr<Backend>& backend) {
   return &client;
 }
 
+void LiveGeneration::begin(ConnectionExchange& e) {
+  ++exchanges;
+  e.older = newest_;
+  e.newer = nullptr;
+  (newest_ ? newest_->newer : oldest_) = &e;
+  newest_ = &e;
+}
+
+void LiveGeneration::end(ConnectionExchange& e) {
+  --exchanges;
+  (e.older ? e.older->newer : oldest_) = e.newer;
+  (e.newer ? e.newer->older : newest_) = e.older;
+  e.older = e.newer = nullptr;
+}
+
 Engine& LiveGeneration::engine() { return *worker_.engine_; }
 
 EventPtr LiveGeneration::take_event() {
@@ -450,7 +513,7 @@ void LiveGeneration::recycle(EventPtr event) {
 
 Ticket LiveGeneration::submit(EventPtr event, Waiter* waiter, std::uint32_t tag) {
   const Ticket ticket = worker_.tickets_.add(waiter, tag, this);
-  ++users;
+  ++events;
   event->ticket = ticket;
   event->worker = worker_.index_;
   const bool room = worker_.outstanding_ < WorkerLoop::kOutstanding;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,8 +30,8 @@ class LiveGeneration final : public Services {
   void recycle(EventPtr event) override;
   Ticket submit(EventPtr event, Waiter* waiter, std::uint32_t tag) override;
   void forget(const Ticket& ticket) override;
-  void keep() override { ++users; }
-  void let_go() override { --users; }
+  void keep() override { ++kept; }
+  void let_go() override { --kept; }
   BackendClient* use(const std::shared_ptr<Backend>& backend) override;
   TimerId start_timer(std::uint64_t delay_us, Waiter* waiter, std::uint32_t tag) override;
   void stop_timer(TimerId& id) override;
@@ -40,10 +41,18 @@ class LiveGeneration final : public Services {
   Budget& budget() override;
   const Settings& settings() override { return *generation.settings; }
 
+  // The requests that use it, the oldest first. Each is in the list of one generation until its route has answered.
+  void begin(ConnectionExchange& exchange);
+  void end(ConnectionExchange& exchange);
+  const ConnectionExchange* oldest() const { return oldest_; }
+  bool in_use() const { return exchanges + events + kept > 0; }
+
   Generation generation;
-  std::uint64_t users = 0;          // exchanges, tickets and what keep() holds
+  std::uint64_t exchanges = 0, events = 0, kept = 0;   // requests, tickets, and what keep() holds
 
  private:
+  ConnectionExchange* oldest_ = nullptr;
+  ConnectionExchange* newest_ = nullptr;
   WorkerLoop& worker_;
   std::vector<BackendClient*> backends_;   // one take() each
 };
@@ -58,8 +67,11 @@ class WorkerLoop final : private Waiter {
   WorkerLoop& operator=(const WorkerLoop&) = delete;
 
   void install(Generation next);
-  void listen(std::vector<int> fds, std::vector<std::string> tags = {});   // takes them over
-  // A connected, non-blocking socket; the tag outlives it. `tls`: null for a plain one.
+  // Accepts there from now on, and nowhere else: what waits elsewhere is accepted first. What goes on is not touched.
+  void listen(std::vector<Listening> listening);
+  void leave(bool leaving);                              // Worker::install()
+  void report(std::uint64_t asked);                      // Worker::report()
+  // A connected, non-blocking socket. `tls`: null for a plain one.
   void adopt(int fd, std::string_view client_ip, std::string_view tag = {}, const std::shared_ptr<const Tls>& tls = nullptr);
   void post(const StorePtr& store, const CronEvent& event, std::uint32_t id);
   void drain();
@@ -80,6 +92,7 @@ class WorkerLoop final : private Waiter {
   ProcessLimits& limits() { return limits_; }
   std::uint16_t index() const { return index_; }
   bool draining() const { return draining_; }
+  bool closes() const { return draining_ || leaving_; }   // connections, with their next answer
   LiveGeneration& current() { return *lives_.back(); }
   const Settings& settings() { return current().settings(); }
   void mark_dirty(Connection& connection);
@@ -88,7 +101,6 @@ class WorkerLoop final : private Waiter {
   void give_back(ConnectionExchange& exchange);
   std::unique_ptr<Output> take_output();
   void give_back(std::unique_ptr<Output> output);
-  void let_go(LiveGeneration& live);
   Match& match() { return match_; }
   char* read_buffer() { return read_buffer_.get(); }
   static constexpr std::size_t kReadBytes = 64 * 1024;
@@ -102,9 +114,9 @@ class WorkerLoop final : private Waiter {
   void tell(std::uint32_t id, std::uint16_t status, Errc error, std::string_view body);
   struct Acceptor {
     WorkerLoop* worker = nullptr;
-    int fd = -1;
-    std::string_view tag;
-    std::size_t number = 0;                              // which of its generation's Tls is its own
+    ListenSocketPtr socket;
+    std::string tag;
+    std::shared_ptr<const Tls> tls;
     FdEvent event;
   };
   static constexpr std::uint64_t kOutstanding = 65'536;   // what the results inbox holds
@@ -113,6 +125,9 @@ class WorkerLoop final : private Waiter {
   static void on_accept_again(void* self, std::uint32_t tag);
   // Returns false when the queue is empty or accepting has to wait.
   bool accept_one(const Acceptor& acceptor);
+  void accept_waiting(Acceptor& acceptor, int most);     // and no more from there
+  std::string_view take_tag(std::string_view tag);       // for a connection, which points at it until give_back_tag()
+  void give_back_tag(std::string_view tag);
   void end_turn();
   void deliver(EventPtr event);
   void submit_refused(EventPtr event, Errc code);
@@ -132,7 +147,7 @@ class WorkerLoop final : private Waiter {
   TimerWheel wheel_;
   TicketTable tickets_;
   FdEvent results_event_;
-  std::vector<std::string> tags_;                        // of the listeners: connections point at them to the end
+  std::map<std::string, std::uint64_t, std::less<>> tags_;   // of open connections, and of how many
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   TimerId accept_again_;
   DateLine date_;
@@ -157,7 +172,7 @@ class WorkerLoop final : private Waiter {
   bool now_fresh_ = false, wall_fresh_ = false;
   bool submitted_ = false;
   bool worked_ = false;                                  // a route ran in this turn
-  bool draining_ = false, drained_ = false, ended_ = false;
+  bool draining_ = false, leaving_ = false, drained_ = false, ended_ = false;
 };
 
 }  // namespace sluice::proxy

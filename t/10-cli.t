@@ -25,7 +25,7 @@ subtest 'help and version' => sub {
   my ($code, $out, $err) = run_sluice('--help');
   is($code, 0, 'help');
   like($out, qr/^\s+\Q$_\E\b/m, "it lists $_")
-    for qw(--config --module --store --check --explain --host --port --threads --budget --connections --timeout-ms --allow-destroy --control --test-control --version --help);
+    for qw(--config --module --store --check --explain --host --port --tls-cert --tls-key --threads --budget --connections --timeout-ms --allow-destroy --control --test-control --version --help);
   is($err, '', 'on standard output');
   ($code, $out, $err) = run_sluice('--version');
   is($code, 0, 'version');

@@ -52,6 +52,22 @@ subtest 'shared tables and counters are of all workers' => sub {
   like($s->http_at($admin, GET => '/metrics')->{body}, qr/^sluice_user_asked 10$/m, 'in Prometheus\' format');
 };
 
+subtest 'memory of VMs and routes' => sub {
+  my $routes = json($s->http_at($admin, GET => '/stats')->{body})->{routes};
+  is_deeply([ map { $_->{worker} } @{ $routes->{workers} } ], [ 0, 1 ], 'a VM for each worker');
+  for my $vm (@{ $routes->{workers} }) {
+    cmp_ok($vm->{bytes}, '>', 50_000, 'which holds something');
+    is($vm->{limit}, 256 << 20, 'under its limit');
+    is($vm->{refused} + $vm->{stopped}, 0, 'and nothing went wrong');
+  }
+  my @used = grep { $_->{in_use} } values %{ $routes->{generators} };
+  is(scalar @used, 1, 'the route that answers is in use');
+  cmp_ok($_->{bytes}, '>=', 1000 * $_->{slots}, 'slots have bytes') for values %{ $routes->{generators} };
+  my $metrics = $s->http_at($admin, GET => '/metrics')->{body};
+  like($metrics, qr/^sluice_lua_bytes\{worker="1"\} \d+$/m, 'for Prometheus by worker');
+  like($metrics, qr/^sluice_route_slots\{route="[^"\n]+"\} 2$/m, 'and by route');
+};
+
 subtest 'tags and hosts' => sub {
   answer_is($s->http(GET => '/tag'), 'no tag', status => 200, body => '[]');
   answer_is($s->http_at($admin, GET => '/tag'), 'a tag has its own routes', status => 200, body => 'admin admin');

@@ -44,6 +44,51 @@ sub raw {
 my $s = start_sluice(config('one'), args => [ '--threads', '2' ]);
 my $path = $s->dir . '/sluice.sock';
 
+subtest 'which functions take memory, or time' => sub {
+  my $file = $s->{config};
+  my $pid = fork // die "fork: $!";
+  if (!$pid) {                             # requests while the profile is taken
+    my $c = $s->client;
+    $c->http(GET => '/say/something') while 1;
+    exit 0;
+  }
+  my ($profile, $code, $out, $err);
+  for (1 .. 20) {                          # a busy machine may serve nothing in half a second
+    ($code, $out, $err) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0.5', '--every', '64', '--json');
+    $profile = json($out);
+    last if grep { $_->{place} =~ /\.lua:\d+/ } @{ $profile->{rows} };
+  }
+  is($code, 0, 'a profile of memory');
+  my ($row) = grep { $_->{place} =~ /\.lua:\d+/ } @{ $profile->{rows} };
+  ok($row && $row->{weight} > 0 && $row->{count} > 0, 'has a function of the config');
+  is(scalar @{ $profile->{workers} }, 2, 'of both workers');
+  ($code, $out) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0.1', '--rows', '1');
+  like($out, qr/\A +bytes +part +allocations  function\n.* 100\.0% +\d+  total\n\z/s, 'as a table');
+  ($code, $out) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0.1', '--time');
+  like($out, qr/\A +microseconds +part +samples  function\n/, 'and one of time');
+  kill KILL => $pid;
+  waitpid $pid, 0;
+  ($code, $out, $err) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0');
+  is($code, 2, 'not of no time');
+  my $c = raw($path);
+  my $other = raw($path);
+  for ([ '"kind":"cpu"', 'memory or time' ], [ '"seconds":1e9', '600 seconds' ], [ '"seconds":"x"', '600 seconds' ], [ '"every":0.5', 'whole number' ]) {
+    $c->send(qq({"do":"luaprof",$_->[0]}\n));
+    $c->expect(qr/^\{"ok":false,"error":"[^"\n]*\Q$_->[1]\E[^\n]*\n/);
+  }
+  $c->send(qq({"do":"luaprof","seconds":1}\n));
+  $c->send(qq({"do":"stats"}\n));           # its turn comes when the first is answered
+  my $refused;
+  for (1 .. 100) {
+    $other->send(qq({"do":"luaprof","seconds":0.01}\n));
+    my $said = $other->expect(qr/^(\{"ok":[^\n]*)\n/) // '';
+    last if $refused = $said =~ /a profile is being taken/;
+  }
+  ok($refused, 'one at a time');
+  $c->expect(qr/^\{"ok":true,"kind":"memory"[^\n]*\n/);
+  $c->expect(qr/^\{"ok":true,"server"[^\n]*"routes":\{"workers":\[\{"worker":0,"bytes":\d+[^\n]*\n/);
+};
+
 subtest 'where it is, and whose' => sub {
   is($s->control, $path, 'beside the config, and the first line says so');
   is((stat $path)[2] & 0777, 0600, 'for this user alone');
@@ -128,9 +173,28 @@ subtest 'each reload that is asked gets a true answer' => sub {
 subtest 'generations' => sub {
   my ($code, $out) = $s->ctl('generations');
   is($code, 0, 'printed');
-  like($out, qr/generation \d+/, 'with a number');
+  like($out, qr/^generation \d+, since \S+Z, serves\n  worker 0: 0 requests, 0 events, 0 behind their answers, \d+ of \d+ slots, \d+ bytes of Lua\n  worker 1: /m, 'the one that serves, by worker');
+  my $slow = 'f = function(rctx) return function() rctx:sleep(60) return "late" end end';
+  ok($s->reload(config('slow') =~ s{"/word"\] =}{"/slow"] = route_lua { methods = { "GET" }, $slow }, ["/word"] =}r), 'a route that takes its time');
+  my $c = $s->client;
+  $c->send("GET /slow?x=1 HTTP/1.1\r\nHost: t\r\n\r\n");
+  my $active = sub { ($s->ctl('stats', 'active'))[1] eq "active 1\n" };
+  my $deadline = time + timeout_s();
+  1 until $active->() || time > $deadline;
   my $all = json(($s->ctl('generations', '--json'))[1]);
-  cmp_ok($all->{generation}, '>=', 4, 'the one that serves');
+  my $old = $all->{generation};
+  ok($s->reload(config('after')), 'a reload meanwhile');
+  $all = json(($s->ctl('generations', '--json'))[1]);
+  is($all->{generation}, $old + 1, 'the newest');
+  my ($held) = grep { $_->{generation} == $old } @{ $all->{generations} };
+  ok($held && !$held->{serves}, 'the old one is alive');
+  my ($part) = grep { $_->{requests} } @{ $held->{workers} };
+  is($part->{oldest}, 'GET /slow', 'and what holds it is said');
+  like(($s->ctl('generations'))[1], qr/^generation $old, since \S+Z\n.*1 requests,.*; the oldest request is GET \/slow, \d+ us\n/m, 'to a person too');
+  $c->close;
+  $deadline = time + timeout_s();
+  do { $all = json(($s->ctl('generations', '--json'))[1]) } until @{ $all->{generations} } == 1 || time > $deadline;
+  is(scalar @{ $all->{generations} }, 1, 'when it has gone the old one goes too');
 };
 
 subtest 'watch' => sub {

@@ -245,4 +245,16 @@ subtest 'what is wrong with a config is said before it serves' => sub {
   like($s->{reload_log}, qr/warning reload: .*does not name other\.example/, 'warns again');
   $s->stop;
 };
+subtest 'a module without a config' => sub {
+  my @flags = ('--tls-cert', "$dir/server.pem", '--tls-key');
+  my $s = start_module(repo_path('configs/modules/quota.aup'), args => [ @flags, "$dir/server.key" ]);
+  ok($s->{ready}{tls}, 'the first line says TLS');
+  is(body_of("https://localhost:" . $s->port . "/views/level"), '50', 'served');
+  ok($s->reload, 'a reload');
+  is(body_of("https://localhost:" . $s->port . "/views/level"), '50', 'served');
+  $s->stop;
+  my ($code, $out, $err) = run_sluice('--module', repo_path('configs/modules/quota.aup'), '--store', "$dir/m", '--port', 0, @flags, "$dir/alice.key");
+  is($code, 1, 'a key of another certificate ends the start');
+  like($err, qr/^sluice: --tls-key: \S*alice\.key: not the key of the certificate in \S*server\.pem$/, 'and says why');
+};
 done_testing;

@@ -67,8 +67,8 @@ Result<std::string, std::string> ask(ControlClient& client, const std::string& c
 int reload(ControlClient& client, const Where& where) {
   const auto answer = ask(client, R"({"do":"reload"})", where.timeout_ms);
   if (!answer) return failed("reload failed: " + answer.error());
-  json_each(json_find(*answer, "/warnings").value_or("[]"),
-            [](std::string_view, std::string_view raw) { std::cerr << "warning: " << json_unquote(raw) << '\n'; });
+  json_each(json_find(*answer, "/notes").value_or("[]"),
+            [](std::string_view, std::string_view raw) { std::cerr << "note: " << json_unquote(raw) << '\n'; });
   std::cout << "generation " << json_find(*answer, "/generation").value_or("?") << std::endl;
   return kDone;
 }
@@ -110,6 +110,22 @@ int generations(ControlClient& client, const Where& where, bool as_json) {
   return kDone;
 }
 
+struct ProfileAsked {
+  bool time = false;
+  double seconds = 5;
+  std::uint32_t every = 0;
+  std::size_t rows = 30;
+};
+
+int luaprof(ControlClient& client, const Where& where, const ProfileAsked& asked, bool as_json) {
+  const std::string command = std::string(R"({"do":"luaprof","kind":")") + (asked.time ? "time" : "memory") + R"(","seconds":)" + std::to_string(asked.seconds) +
+                              R"(,"every":)" + std::to_string(asked.every) + "}";
+  const auto answer = ask(client, command, where.timeout_ms);
+  if (!answer) return failed(answer.error());
+  std::cout << (as_json ? *answer + "\n" : show_profile(*answer, asked.rows)) << std::flush;
+  return kDone;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -138,6 +154,14 @@ int main(int argc, char** argv) {
   CLI::App* generations_command = app.add_subcommand("generations", "print the generations of config that are alive, and what they hold");
   generations_command->add_flag("--json", as_json, "as one JSON object");
 
+  ProfileAsked profile;
+  CLI::App* luaprof_command = app.add_subcommand("luaprof", "for some seconds, see which functions of routes allocate, or use the processor");
+  luaprof_command->add_flag("--time", profile.time, "the processor's time, not memory");
+  luaprof_command->add_option("--seconds", profile.seconds, "how long")->capture_default_str()->check(CLI::Range(0.01, 600.0));
+  luaprof_command->add_option("--every", profile.every, "bytes or microseconds between samples (0: 4096 or 1000)")->check(CLI::Range(0, 1'048'576));
+  luaprof_command->add_option("--rows", profile.rows, "how many functions are shown")->capture_default_str()->check(CLI::Range(1, 1000));
+  luaprof_command->add_flag("--json", as_json, "as one JSON object, with those of each worker");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -153,6 +177,7 @@ int main(int argc, char** argv) {
   if (reload_command->parsed()) return reload(**client, where);
   if (stats_command->parsed()) return stats(**client, where, names, workers, as_json);
   if (watch_command->parsed()) return watch(**client, where, streams, as_json);
+  if (luaprof_command->parsed()) return luaprof(**client, where, profile, as_json);
   if (generations_command->parsed()) return generations(**client, where, as_json);
   return kUsage;
 }

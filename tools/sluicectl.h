@@ -17,6 +17,9 @@ std::string show_stats(std::string_view answer, const std::vector<std::string>& 
 // A line of a stream: TIME STREAM LEVEL and NAME=VALUE for the rest, texts with spaces as JSON strings.
 std::string show_line(std::string_view json);
 
+// What functions of routes allocate, or take of the processor, as a table of so many rows.
+std::string show_profile(std::string_view answer, std::size_t most);
+
 // Generations and what each worker's hold, as a table.
 std::string show_generations(std::string_view answer);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "proxy/route_profile.h"
 #include "tools/sluicectl.h"
 #include "vm/base/json.h"
 
@@ -81,12 +82,35 @@ std::string show_line(std::string_view json) {
   return out;
 }
 
+std::string show_profile(std::string_view answer, std::size_t most) {
+  std::vector<proxy::RouteProfile::Row> rows;
+  json_each(json_find(answer, "/rows").value_or("[]"), [&rows](std::string_view, std::string_view raw) {
+    const auto number = [raw](std::string_view pointer) { return static_cast<std::uint64_t>(json_number(raw, pointer).value_or(0)); };
+    rows.push_back({json_text(raw, "/function").value_or(""), json_text(raw, "/place").value_or("?"), number("/weight"), number("/count")});
+  });
+  const bool timed = json_text(answer, "/kind") == "time";
+  return proxy::profile_table(timed ? proxy::RouteProfile::Kind::time : proxy::RouteProfile::Kind::memory, rows, most);
+}
+
 std::string show_generations(std::string_view answer) {
+  const auto text = [](std::string_view raw, const char* pointer) {
+    const auto found = json_find(raw, pointer);
+    return !found ? std::string() : json_is_text(*found) ? json_unquote(*found) : std::string(*found);
+  };
   std::string out;
-  std::size_t worker = 0;
-  json_each(json_find(answer, "/workers").value_or("[]"), [&](std::string_view, std::string_view raw) {
-    out.append("worker ").append(std::to_string(worker++)).append(": generation ");
-    out.append(json_find(raw, "/serves").value_or("?")).append(", ").append(json_find(raw, "/alive").value_or("?")).append(" alive\n");
+  json_each(json_find(answer, "/generations").value_or("[]"), [&](std::string_view, std::string_view generation) {
+    out.append("generation ").append(text(generation, "/generation")).append(", since ").append(text(generation, "/since"));
+    out.append(text(generation, "/serves") == "true" ? ", serves\n" : "\n");
+    json_each(json_find(generation, "/workers").value_or("[]"), [&](std::string_view, std::string_view part) {
+      out.append("  worker ").append(text(part, "/worker"));
+      out.append(": ").append(text(part, "/requests")).append(" requests, ").append(text(part, "/events")).append(" events, ");
+      out.append(text(part, "/kept")).append(" behind their answers");
+      out.append(", ").append(text(part, "/slots_in_use")).append(" of ").append(text(part, "/slots")).append(" slots, ");
+      out.append(text(part, "/memory_bytes")).append(" bytes of Lua");
+      if (const std::string oldest = text(part, "/oldest"); !oldest.empty())
+        out.append("; the oldest request is ").append(oldest).append(", ").append(text(part, "/oldest_us")).append(" us");
+      out.append("\n");
+    });
   });
   return out;
 }

@@ -53,6 +53,15 @@ handler("route_stats", { format = "string" }, function(h, label)
           lines[#lines + 1] = ("sluice_cache_%s{cache=%q} %.17g\n"):format(what, name, stats.caches[name][what])
         end
       end
+      local function labelled(what, key, of)
+        for _, name in ipairs(sorted_keys(of)) do
+          if name ~= "worker" then lines[#lines + 1] = ("sluice_%s_%s{%s} %.17g\n"):format(what, name, key, of[name]) end
+        end
+      end
+      for _, vm in ipairs(stats.routes.workers) do labelled("lua", ("worker=\"%d\""):format(vm.worker), vm) end
+      for _, name in ipairs(sorted_keys(stats.routes.generators)) do
+        labelled("route", ("route=\"%s\""):format(name:gsub('[\\"\n]', { ["\\"] = "\\\\", ['"'] = '\\"', ["\n"] = "\\n" })), stats.routes.generators[name])
+      end
       return 200, concat(lines), { ["Content-Type"] = "text/plain; version=0.0.4" }
     end
   end }

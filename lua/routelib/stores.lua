@@ -6,7 +6,8 @@ local fail, did_you_mean, sorted_keys = lib.fail, lib.did_you_mean, lib.sorted_k
 
 declaration("settings", function(t, at)
   if core.stage ~= "config" then return end
-  local name, why = core.settings(t, at[2])
+  local listens = t.listen ~= nil and "listen" or t.port ~= nil and "port" or "host"
+  local name, why = core.settings(t, at[2], at[1], at[1] == core.file and core.line(listens, at[2]) or at[2])
   if why then fail(at, name, why) end
 end)
 

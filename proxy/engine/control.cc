@@ -216,7 +216,9 @@ std::shared_ptr<const StoreSet> Control::apply(std::unique_ptr<StorePlan> prepar
 
 std::unique_ptr<Engine> Control::worker(std::uint16_t index, Inbox<EventPtr>& results) {
   SLUICE_CHECK(index < kMostWorkers);
-  core_->workers[index].results.store(&results, std::memory_order_release);
+  WorkerSlot& slot = core_->workers[index];
+  if (slot.turns.load(std::memory_order_acquire) == WorkerSlot::kEnded) slot.turns.store(0, std::memory_order_release);
+  slot.results.store(&results, std::memory_order_release);
   return std::make_unique<WorkerEngine>(core_, index);
 }
 

@@ -13,8 +13,9 @@ namespace sluice::proxy {
 
 inline constexpr std::size_t kMostWorkers = 1024;
 
-// Thread: `results` is written before the worker starts, the counters by the worker alone.
+// Thread: `results` and `turns` are written by control before the worker starts, the counters then by the worker alone.
 struct alignas(64) WorkerSlot {
+  static constexpr std::uint64_t kEnded = ~std::uint64_t{0};   // of `turns`: nobody looks at anything
   std::atomic<Inbox<EventPtr>*> results{nullptr};
   std::atomic<std::uint64_t> turns{0};        // of its loop: what it looked at before its last one it has let go of
   std::atomic<std::uint64_t> evaluated{0};

@@ -40,7 +40,7 @@ void LocalStore::swap(ServedPtr served, const Core& core) {
 void LocalStore::reap(const Core& core) {
   const auto unseen = [&core](const Retired& old) {
     for (std::size_t i = 0; i < old.turns.size(); ++i)
-      if (core.workers[i].turns.load(std::memory_order_acquire) == old.turns[i]) return false;
+      if (old.turns[i] != WorkerSlot::kEnded && core.workers[i].turns.load(std::memory_order_acquire) == old.turns[i]) return false;
     return true;
   };
   const std::lock_guard<std::mutex> hold(mutex_);

@@ -18,6 +18,9 @@ bool has_key(Verb verb) { return verb != Verb::view && verb != Verb::input; }
 
 }  // namespace
 
+// Modules that it has looked at may go.
+WorkerEngine::~WorkerEngine() { slot_.turns.store(WorkerSlot::kEnded, std::memory_order_release); }
+
 WorkerEngine::Near& WorkerEngine::near(const LocalStore& store) {
   const std::uint32_t id = store.id();
   if (id >= near_.size()) near_.resize(id + std::size_t{1});

@@ -23,6 +23,7 @@ class WorkerEngine final : public Engine {
  public:
   // Life: `core` outlives it.
   WorkerEngine(std::shared_ptr<Core> core, std::uint16_t index) : core_(std::move(core)), slot_(core_->workers[index]), index_(index) {}
+  ~WorkerEngine() override;
 
   bool prepare(Event& event, const Call& call) override;
   bool evaluate(Event& event) override;

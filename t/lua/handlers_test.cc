@@ -247,7 +247,7 @@ TEST_CASE("handlers refuse options that cannot be") {
       {a + "route_static { body = 'x', headers = { Date = 'x' } } }", "t.lua:2: route_static: 'Date' is the server's own"},
       {a + "route_redirect { to = '/x', status = 200 } }", "t.lua:2: route_redirect: `status` is 301"},
       {a + "route_redirect { to = 'a b' } }", "t.lua:2: route_redirect: `to` is an address without spaces"},
-      {a + "route_auth { child = 'a' } }", "t.lua:2: route_auth needs `tokens` or `users`"},
+      {a + "route_auth { child = 'a' } }", "t.lua:2: route_auth needs `tokens`, `users` or `tls_names`"},
       {a + "route_auth { child = 'a', tokens = { 'short' } } }", "t.lua:2: route_auth: a token is a text of at least 8 bytes"},
       {a + "route_auth { child = 'a', users = { ['a:b'] = 'x' } } }", "t.lua:2: route_auth: `users` is a table"},
       {a + "route_cors { child = 'a', origins = { '*' }, credentials = true } }", "t.lua:2: route_cors: `credentials` goes not with"},

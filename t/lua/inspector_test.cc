@@ -178,7 +178,7 @@ TEST_CASE("routers that cannot be are refused") {
       {"settings { listen = { { tag = 'x' } } }", "t.lua:1: a listener needs an address"},
       {"settings { listen = { { '127.0.0.1:1', tag = 'a b' } } }", "t.lua:1: `a b` is not a tag"},
       {"settings { listen = {} }", "t.lua:1: `listen` is a list without listeners"},
-      {"settings { listen = { { '127.0.0.1:1', tga = 'x' } } }", "t.lua:1: a listener has `address` and `tag`, not `tga`"},
+      {"settings { listen = { { '127.0.0.1:1', tga = 'x' } } }", "t.lua:1: a listener has `address`, `tag` and `tls`, not `tga`"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

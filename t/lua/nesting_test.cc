@@ -131,7 +131,7 @@ TEST_CASE("match looks into a body, as text or as JSON") {
   const auto who = [&](const char* path, std::string_view body) { return ask(w, Method::post, path, body)->body.substr(0, 1); };
   CHECK(who("/t/inputs/i", "xa.cx") == "b");
   CHECK(who("/t/inputs/i", "xabcx") == "a");
-  CHECK(who("/t/inputs/i", "") == "a");
+  CHECK(who("/t/inputs/i", "a.") == "a");
   CHECK(who("/p/inputs/i", R"({"user":{"plan":"gold"}})") == "b");
   CHECK(who("/p/inputs/i", R"({"user":{"plan":"tin"}})") == "a");
   CHECK(who("/p/inputs/i", R"({"user":"gold"})") == "a");
@@ -154,8 +154,8 @@ TEST_CASE("ttl sets a field of inputs, or brings it within bounds, and lets noth
   CHECK(ask(w, Method::post, "/in/inputs/take?lease=500")->body == "a input take lease=100");
   CHECK(ask(w, Method::post, "/in/inputs/take?lease=2e1")->body == "a input take lease=2e1");
   CHECK(ask(w, Method::post, "/in/inputs/take")->body == "a input take lease=50");
-  CHECK(ask(w, Method::post, "/in/inputs/other?lease=500")->body == "a input other lease=500");
-  CHECK(ask(w, Method::post, "/most/inputs/i")->body == "a input i");
+  CHECK(ask(w, Method::post, "/in/inputs/other?lease=500", "x")->body == "a input other lease=500 [x]");
+  CHECK(ask(w, Method::post, "/most/inputs/i", "x")->body == "a input i [x]");
   CHECK(ask(w, Method::post, "/in/inputs/take?lease=x")->status == 400);
   CHECK(ask(w, Method::post, "/in/inputs/take?lease=nan")->status == 400);
   const auto x = ask(w, Method::put, "/set/objects/k", "x");

@@ -2,6 +2,10 @@
 //
 // The calls are drawn by a generator with a fixed seed, so that a failure repeats. What they leave behind (events under
 // way, timers, deadlines) is then delivered, and the slots must be free.
+#include "lua/box.h"
+#include "lua/library.h"
+#include "lua/runtime.h"
+#include "lua/sandbox.h"
 #include "t/lua/harness.h"
 
 using namespace sluice::lua::harness;
@@ -60,7 +64,24 @@ local names = {
   shared = { "get", "set", "add", "replace", "incr", "delete", "ttl", "expire", "keys", "clear", "stats" },
   string = { "find", "match", "gmatch", "gsub" },
   coroutine = { "resume", "wrap", "yield", "create", "status" },
+  json = { "encode", "decode", "encode_sparse_array", "encode_max_depth", "decode_max_depth", "encode_number_precision", "encode_keep_buffer",
+    "encode_invalid_numbers", "decode_invalid_numbers", "new" },
+  config = { "store", "pool", "settings", "register_cron", "schedule_config_reload", "post", "view", "get" },
 }
+-- What is Lua's own, and not wrapped.
+local own = { assert = 1, error = 1, getmetatable = 1, ipairs = 1, next = 1, pairs = 1, pcall = 1, rawequal = 1, rawget = 1, rawlen = 1, select = 1, tonumber = 1,
+  type = 1, unpack = 1, xpcall = 1, sluice_config_pools = 1, sluice_config_routes = 1 }
+local function not_called()
+  local called, missing = {}, {}
+  for _, list in pairs(names) do for _, name in ipairs(list) do called[name] = true end end
+  for place, t in pairs { _G = _G, sluice = sluice, json = sluice.json } do
+    for name, f in pairs(t) do
+      if type(f) == "function" and not called[name] and not own[name] then missing[#missing + 1] = place .. "." .. name end
+    end
+  end
+  table.sort(missing)
+  return table.concat(missing, " ")
+end
 )lua";
 
 }  // namespace
@@ -100,6 +121,7 @@ TEST_CASE("any arguments to any function of a running route are Lua errors at wo
           try(draw(2) == 1 and look or change, draw(2) == 1 and r or made[draw(2)])
           try(string[pick(names.string)], ("a(b)c"):rep(draw(9)))
           try(coroutine[pick(names.coroutine)], draw(2) == 1 and coroutine.create(function(f) return f(coroutine.yield(1)) end) or coroutine.running())
+          try(sluice.json[pick(names.json)])
           try(sluice.shared.t[pick(names.shared)], sluice.shared.t)
         else try(_G[pick(names.base)]) end
         if #pool > 80 then for i = 1, 20 do table.remove(pool, 45) end end
@@ -176,4 +198,43 @@ TEST_CASE("any arguments to any function while a config is read and its routes a
     // The storm may declare routes{}, which goes not with stages of its own; what it raises itself is caught.
     CHECK((why.empty() || why.find("cannot be given both") != why.npos || why.find("is declared") != why.npos));
   }
+}
+
+TEST_CASE("every function that either VM has is called with random arguments") {
+  // The text runs in both; what it finds it raises.
+  const std::string text = std::string(kDraw) + std::string(kCalls) +
+                           "local missing = not_called() if missing ~= '' then error('not called: ' .. missing) end routes { default = 'a' }";
+  CHECK(error_of(std::string(kStores) + text) == "");
+
+  // Methods: of the classes, which Lua cannot list.
+  sluice::lua::Runtime runtime(nullptr);
+  auto vm = sluice::lua::Vm::make(0, false, nullptr);
+  REQUIRE(vm.has_value());
+  runtime.vm = std::move(*vm);
+  lua_State* L = runtime.vm->main();
+  const sluice::lua::Sources sources;
+  const sluice::lua::SourceText source;
+  sluice::lua::open_sandbox(L, sources, nullptr);
+  sluice::lua::open_common(L, source, runtime.home);
+  sluice::lua::open_worker_stage(L, runtime, std::make_shared<StoreSet>());
+  const std::string calls(kCalls);
+  int classes = 0, methods = 0;
+  for (int kind = static_cast<int>(sluice::lua::Kind::request);; ++kind, ++classes) {
+    const sluice::lua::StackGuard guard(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, kind);
+    if (!lua_istable(L, -1)) {
+      // Those of the config stage, in between.
+      if (classes < 40) continue;
+      break;
+    }
+    lua_getfield(L, -1, "__index");
+    if (!lua_istable(L, -1)) continue;
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+      const std::string name(sluice::lua::text_at(L, -2));
+      CAPTURE(name);
+      CHECK(calls.find('"' + name + '"') != std::string::npos);
+      ++methods;
+    }
+  }
+  CHECK(methods > 70);
 }

@@ -58,7 +58,7 @@ TEST_CASE("what cannot be counted is an error that says why") {
                         {"sluice.stat('sold', 0.5)", "what is added to a counter is a whole number"},
                         {"sluice.stat('sold', 0/0)", "what is added to a counter is a whole number"},
                         {"sluice.stat('wait', 1/0)", "what is recorded is a finite number"},
-                        {"sluice.server_stats('all')", "the sections are server and user"}};
+                        {"sluice.server_stats('all')", "the sections are server, user, caches, backends and routes"}};
   for (const Case& c : cases) {
     CAPTURE(c.call);
     World w("stats { sold = 'counter', wait = 'histogram' } " + route(std::string("return select(2, pcall(function() ") + c.call + " end))"));

@@ -41,12 +41,13 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", listeners.error());
     return 1;
   }
-  Worker worker(0, limits, news);
+  Counters counters;
+  Worker worker(0, limits, news, counters);
   Generation g;
   g.number = 1;
   g.settings = std::make_shared<Settings>(settings);
   g.routes = std::make_unique<Table>();
-  worker.start(std::make_unique<test::FakeEngine>(), listeners->fds, std::move(g));
+  worker.start(std::make_unique<test::FakeEngine>(), listeners->listening(0), std::move(g));
   fmt::print("{{\"port\":{}}}\n", listeners->port);
   std::fflush(stdout);
   std::this_thread::sleep_for(std::chrono::seconds(seconds));

@@ -124,6 +124,28 @@ TEST_CASE("help and version go to standard output and end with 0") {
     CHECK(help.find(flag) != std::string::npos);
 }
 
+TEST_CASE("a certificate and its key by flag, both or neither; the file's word on clients stays") {
+  const Options o = good("--module m --store d --tls-cert c.pem --tls-key k.pem");
+  Settings s;
+  o.overrides.apply(s);
+  REQUIRE(s.tls);
+  CHECK(s.tls->cert == TlsFile{"c.pem", "--tls-cert"});
+  CHECK(s.tls->key == TlsFile{"k.pem", "--tls-key"});
+  CHECK(s.tls->verify == TlsSettings::Verify::none);
+  Settings kept;
+  kept.tls.emplace().client_ca.path = "ca.pem";
+  kept.tls->verify = TlsSettings::Verify::required;
+  o.overrides.apply(kept);
+  CHECK(kept.tls->client_ca.path == "ca.pem");
+  CHECK(kept.tls->verify == TlsSettings::Verify::required);
+  Settings plain;
+  good("--config a").overrides.apply(plain);
+  CHECK_FALSE(plain.tls);
+  CHECK(bad("--config a --tls-cert c.pem") == "--tls-cert and --tls-key go together");
+  CHECK(bad("--config a --tls-key k.pem") == "--tls-cert and --tls-key go together");
+  CHECK(bad("--config a --tls-cret c.pem") == "unknown option `--tls-cret`; did you mean `--tls-cert`?");
+}
+
 TEST_CASE("--explain is a check that prints, of the file it names or of the config") {
   const auto by_flag = read_options(words("--explain a.lua"), "1");
   REQUIRE(by_flag);

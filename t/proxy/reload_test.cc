@@ -120,6 +120,16 @@ class JournalEngine final : public EngineControl {
   std::shared_ptr<const StoreSet> set_;
 };
 
+// Both steps of the first phase, for workers 0 .. n - 1.
+Result<Prepared, std::string> prepare(Reloader& r, std::uint16_t n) {
+  Result<Prepared, std::string> next = r.read_next();
+  if (!next) return next;
+  std::vector<std::uint16_t> workers;
+  for (std::uint16_t w = 0; w < n; ++w) workers.push_back(w);
+  if (auto made = r.prepare(*next, workers); !made) return made.error();
+  return next;
+}
+
 struct House {
   Journal journal;
   JournalReader reader{journal};
@@ -133,7 +143,7 @@ struct House {
 TEST_CASE("a generation is read, planned and made for every worker before anything is applied") {
   House h;
   Reloader r = h.reloader();
-  auto ready = r.prepare(2, nullptr);
+  auto ready = prepare(r, 2);
   REQUIRE(ready);
   CHECK(h.journal == Journal{"read c.lua", "plan shop", "make 0", "make 1"});
   CHECK(r.generation() == 0);
@@ -153,10 +163,10 @@ TEST_CASE("the routes of a generation go before the config that made them") {
   House h;
   {
     Reloader r = h.reloader();
-    auto ready = r.prepare(1, nullptr);
+    auto ready = prepare(r, 1);
     REQUIRE(ready);
     std::vector<Generation> made = r.apply(*std::move(ready));
-    REQUIRE(r.prepare(1, &r.settings()));      // dropped at once; the first keeps its own
+    REQUIRE(prepare(r, 1));      // dropped at once; the first keeps its own
     CHECK(h.journal.back() == "drop config");
     made.clear();
     CHECK(h.journal.back() == "drop 0");
@@ -168,7 +178,7 @@ TEST_CASE("whatever fails in the first phase leaves nothing behind and applies n
   House h;
   Reloader r = h.reloader();
   h.reader.error = "c.lua:3: unknown setting `prot`";
-  auto failed = r.prepare(2, nullptr);
+  auto failed = prepare(r, 2);
   REQUIRE_FALSE(failed);
   CHECK(failed.error() == "c.lua:3: unknown setting `prot`");
   CHECK(h.journal == Journal{"read c.lua"});
@@ -176,7 +186,7 @@ TEST_CASE("whatever fails in the first phase leaves nothing behind and applies n
   h.reader.error.reset();
   h.engine.error = "store `shop`: its module is of another shape";
   h.journal.clear();
-  failed = r.prepare(2, nullptr);
+  failed = prepare(r, 2);
   REQUIRE_FALSE(failed);
   CHECK(failed.error() == "store `shop`: its module is of another shape");
   CHECK(h.journal == Journal{"read c.lua", "plan shop", "drop config"});
@@ -184,7 +194,7 @@ TEST_CASE("whatever fails in the first phase leaves nothing behind and applies n
   h.engine.error.reset();
   h.reader.fails_at = 1;
   h.journal.clear();
-  failed = r.prepare(2, nullptr);
+  failed = prepare(r, 2);
   REQUIRE_FALSE(failed);
   CHECK(failed.error() == "c.lua:7: worker 1 cannot");
   // Routes before the plan whose stores they hold.
@@ -198,24 +208,23 @@ TEST_CASE("flags win over the file, also after a reload") {
   h.overrides.budget_bytes = 77;
   h.reader.settings.port = 2;
   Reloader r = h.reloader();
-  auto ready = r.prepare(1, nullptr);
+  auto ready = prepare(r, 1);
   REQUIRE(ready);
   CHECK(ready->settings->port == 1);
   r.apply(*std::move(ready));
   h.reader.settings.port = 3;
   h.reader.settings.payload_budget_bytes = 78;
-  ready = r.prepare(1, &r.settings());
+  ready = prepare(r, 1);
   REQUIRE(ready);
-  CHECK(ready->warnings.empty());
   CHECK(ready->settings->port == 1);
   CHECK(ready->settings->payload_budget_bytes == 77);
 }
 
-TEST_CASE("settings that need a restart keep their value and say so, others change, and removed ones are defaults") {
+TEST_CASE("every setting changes with a reload, and one that the file names no more has its default again") {
   House h;
   h.reader.settings.connections = 5;
   Reloader r = h.reloader();
-  auto ready = r.prepare(1, nullptr);
+  auto ready = prepare(r, 1);
   REQUIRE(ready);
   r.apply(*std::move(ready));
   CHECK(r.settings().connections == 5);
@@ -225,35 +234,34 @@ TEST_CASE("settings that need a restart keep their value and say so, others chan
   h.reader.settings.port = 9000;
   h.reader.settings.workers = 4;
   h.reader.settings.pipeline = 3;
-  ready = r.prepare(1, &r.settings());
+  ready = prepare(r, 1);
   REQUIRE(ready);
-  CHECK(ready->warnings == std::vector<std::string>{"host 127.0.0.1 -> 0.0.0.0 takes effect at the next start",
-                                                    "port 8767 -> 9000 takes effect at the next start",
-                                                    "workers 0 -> 4 takes effect at the next start"});
-  CHECK(ready->settings->host == "127.0.0.1");
-  CHECK(ready->settings->port == 8767);
-  CHECK(ready->settings->workers == 0);
+  CHECK(ready->settings->host == "0.0.0.0");
+  CHECK(ready->settings->port == 9000);
+  CHECK(ready->settings->workers == 4);
   CHECK(ready->settings->pipeline == 3);
   CHECK(ready->settings->connections == Settings{}.connections);
 }
 
-TEST_CASE("the file is read once at start") {
+TEST_CASE("the settings are known before anything is planned, and routes are made for the workers that they ask for") {
   House h;
   h.reader.settings.workers = 3;
   Reloader r = h.reloader();
-  const auto settings = r.read_settings();
-  REQUIRE(settings);
-  CHECK(settings->workers == 3);
-  REQUIRE(r.prepare(1, nullptr));
-  REQUIRE(r.prepare(1, nullptr));
-  CHECK(std::count(h.journal.begin(), h.journal.end(), "read c.lua") == 2);
+  auto next = r.read_next();
+  REQUIRE(next);
+  CHECK(next->settings->workers == 3);
+  CHECK(h.journal == Journal{"read c.lua"});
+  const std::vector<std::uint16_t> workers{0, 1, 2, 7};     // the last one winds down
+  REQUIRE(r.prepare(*next, workers));
+  CHECK(h.journal == Journal{"read c.lua", "plan shop", "make 0", "make 1", "make 2", "make 7"});
+  CHECK(r.apply(*std::move(next)).size() == 4);
 }
 
 TEST_CASE("a config without routes gets the module interface") {
   House h;
   h.reader.routes = false;
   Reloader r = h.reloader();
-  auto ready = r.prepare(1, nullptr);
+  auto ready = prepare(r, 1);
   REQUIRE(ready);
   Match match;
   Route* route = ready->routes[0]->find(Method::get, "/views/total", match);
@@ -279,9 +287,9 @@ TEST_CASE("a log level that there is not is refused with those that there are") 
   House h;
   h.reader.settings.log_level = "loud";
   Reloader r = h.reloader();
-  const auto settings = r.read_settings();
-  REQUIRE_FALSE(settings);
-  CHECK(settings.error() == "c.lua: log_level is one of debug, info, warn, error, off, not `loud`");
+  const auto next = r.read_next();
+  REQUIRE_FALSE(next);
+  CHECK(next.error() == "c.lua: log_level is one of debug, info, warn, error, off, not `loud`");
 }
 
 TEST_CASE("a module without a config is one store that is called like its file") {

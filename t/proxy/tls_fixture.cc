@@ -41,7 +41,7 @@ Identity make_identity(const IdentityWish& wish) {
   unsigned char serial[4] = {};
   RAND_bytes(serial, sizeof serial);
   Identity out;
-  out.key.reset(EVP_EC_gen("P-256"));
+  out.key.reset(wish.rsa_bits ? EVP_RSA_gen(static_cast<unsigned int>(wish.rsa_bits)) : EVP_EC_gen("P-256"));
   out.certificate.reset(X509_new());
   X509* const c = out.certificate.get();
   X509_set_version(c, 2);

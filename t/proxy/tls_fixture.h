@@ -29,6 +29,7 @@ struct IdentityWish {
   const Identity* signer = nullptr;              // null: itself
   bool authority = false;
   long from_s = -3600, to_s = 86'400;            // from now
+  int rsa_bits = 0;                              // 0: P-256
 };
 
 Identity make_identity(const IdentityWish& wish);

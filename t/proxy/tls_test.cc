@@ -65,6 +65,18 @@ TEST_CASE("what is wrong with a file is said with its place, its path and the re
   ca.verify = TlsSettings::Verify::required;
   ca.client_ca = m.folder.file("ca2.pem", "nothing");
   has(error_of(m, ca), "no certificate is in it");
+  const Identity weak = make_identity({.rsa_bits = 1024});
+  TlsSettings small = good;
+  small.cert = m.folder.file("weak.pem", pem_of(*weak.certificate));
+  small.key = m.folder.file("weak.key", pem_of(*weak.key));
+  has(error_of(m, small), "ee key too small");
+  std::string many = pem, authorities;
+  while (many.size() < 90'000) many += pem;
+  has(with_cert(many), " bytes of certificates, and 48 KiB are the most");
+  for (int i = 0; i < 60; ++i) authorities += pem_of(*make_identity({.cn = std::string(60, 'x') + std::to_string(i), .also_cn = std::string(64, 'y'), .dns = "", .authority = true}).certificate);
+  while (authorities.size() < 200'000) authorities += authorities;
+  ca.client_ca = m.folder.file("many.pem", authorities);
+  has(error_of(m, ca), " bytes of authorities' names, and 16 KiB are the most");
   TlsSettings ciphers = good;
   ciphers.ciphers = "NO-SUCH-CIPHER";
   CHECK(error_of(m, ciphers) == "t.lua:1: `ciphers`: \"NO-SUCH-CIPHER\": no cipher match");

@@ -350,11 +350,10 @@ TEST_CASE("one port is listened on by every worker, and a second process is told
   const auto first = open_listeners("127.0.0.1", 0, 2);
   REQUIRE(first);
   CHECK(first->port != 0);
-  CHECK(first->fds.size() == 2);
+  CHECK(first->sockets.size() == 2);
   const auto second = open_listeners("127.0.0.1", first->port, 2);
   REQUIRE_FALSE(second);
   CHECK(second.error() == "cannot listen on 127.0.0.1:" + std::to_string(first->port) + ": port " + std::to_string(first->port) + " is in use");
-  for (const int fd : first->fds) close(fd);
   const auto nowhere = open_listeners("192.0.2.1", 0, 1);
   REQUIRE_FALSE(nowhere);
   CHECK(has(nowhere.error(), "cannot listen on 192.0.2.1:0: "));
@@ -411,8 +410,9 @@ TEST_CASE("a worker serves on its own thread, switches generations, drains and e
     const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
     return std::string(buffer, static_cast<std::size_t>(n > 0 ? n : 0));
   };
-  Worker worker(0, limits, news);
-  worker.start(std::make_unique<FakeEngine>(), listeners->fds, generation(1));
+  Counters counters;
+  Worker worker(0, limits, news, counters);
+  worker.start(std::make_unique<FakeEngine>(), listeners->listening(0), generation(1));
   wait_for(News::Kind::installed);
   const int fd = connect();
   CHECK(has(ask(fd), "generation 1"));

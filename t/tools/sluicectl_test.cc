@@ -27,6 +27,14 @@ TEST_CASE("counters are lines; names and sections select, and what nothing has i
   CHECK(missing == std::vector<std::string>{"activ", "user.hit"});
 }
 
+TEST_CASE("generations are lines, and what each worker holds of them") {
+  CHECK(show_generations(R"({"ok":true,"generation":4,"generations":[{"generation":3,"since":"S","serves":false,"workers":[
+          {"worker":1,"requests":1,"events":2,"kept":3,"slots":4,"slots_in_use":1,"memory_bytes":5,"oldest":"GET /slow","oldest_us":6}]},
+          {"generation":4,"since":"T","serves":true,"workers":[{"worker":0,"requests":0,"events":0,"kept":0,"slots":2,"slots_in_use":0,"memory_bytes":7}]}]})") ==
+        "generation 3, since S\n  worker 1: 1 requests, 2 events, 3 behind their answers, 1 of 4 slots, 5 bytes of Lua; the oldest request is GET /slow, 6 us\n"
+        "generation 4, since T, serves\n  worker 0: 0 requests, 0 events, 0 behind their answers, 0 of 2 slots, 7 bytes of Lua\n");
+}
+
 TEST_CASE("a line of a stream has its time, stream and level, then names and values") {
   CHECK(show_line(R"({"stream":"user","time":"T","level":"info","worker":0,"text":"two words"})") == "T user info worker=0 text=\"two words\"");
   CHECK(show_line(R"({"stream":"requests","time":"T","level":"info","worker":1,"method":"GET","path":"/x","elapsed":0.000120})") ==
