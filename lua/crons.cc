@@ -185,7 +185,7 @@ void LuaCrons::adopt(std::unique_ptr<Vm> vm, std::unique_ptr<Draft> draft, std::
     std::vector<proxy::StorePtr> stores;
     for (const std::string& name : spec.stores) stores.push_back(std::make_shared<NamedStore>(name));
     // As the workers' pools are made: an event of a cron meets those of clients.
-    if (auto pool = proxy::Pool::make(spec.name, std::move(stores), spec.seed)) pools_.push_back(*std::move(pool));
+    if (auto pool = proxy::Pool::make(spec.name, std::move(stores), spec.seed, spec.filter)) pools_.push_back(*std::move(pool));
   }
 }
 

@@ -34,7 +34,7 @@ sub serve {
 }
 
 # What nodes.lua asks: two nodes that are nothing but a store.
-my @nodes = map { start_sluice('stores { files = { module = "@REPO@/configs/modules/blobs.aup", path = "@DIR@/files" } }') } 1, 2;
+my @nodes = map { start_sluice('stores { files = { module = "@REPO@/configs/modules/blobs.aup", path = "@DIR@/files" } }' . "\n") } 1, 2;
 $ENV{"NODE_$_"} = "127.0.0.1:" . $nodes[ $_ - 1 ]->port for 1, 2;
 
 my %does = (
