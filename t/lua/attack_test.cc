@@ -125,8 +125,8 @@ TEST_CASE("long C functions end, or are stopped") {
       {"return (('a'):rep(1e5):gsub('a', function() while true do end end))", "stopped: it ran too long"},
       {"for i = 1, 1e9 do pcall(string.rep, 'x', 1e6) end", "stopped: it ran too long"},
       {"return ('a'):rep(40):match(('a?'):rep(40) .. ('a'):rep(40))", "the pattern takes too long"},
-      {"local t = {} for i = 1, 1e5 do t[i] = 1 end return 200, 'x', (function() local h = {} for i = 1, 1e5 do h['X-' .. i] = '1' end return h end)()", "more than 32 KiB of headers"},
-      {"local res = rctx:response_new() for i = 1, 1e5 do res:set_header('X-' .. i, '1') end", "set_header: more than 32768 bytes of headers"},
+      {"return 200, 'x', (function() local h = {} for i = 1, 5000 do h['X-' .. i] = '1' end return h end)()", "more than 32 KiB of headers"},
+      {"local res = rctx:response_new() for i = 1, 40 do res:set_header('X-' .. i, ('1'):rep(1000)) end", "set_header: more than 32768 bytes of headers"},
       {"return tostring(os.date(('%c'):rep(1000)):len() > 1000)", ""},
       {"return tostring(os.date('*t', 1e300)) .. tostring(os.date('%c', 1e300))", ""},
       {"return tostring(os.time { year = 1e300, month = 1, day = 1 })", ""},
@@ -135,7 +135,6 @@ TEST_CASE("long C functions end, or are stopped") {
       {"return ('%99.99f'):format(1e300):sub(1, 2)", ""},
       {"return tostring(tonumber(('9'):rep(1e6)))", ""},
       {"return table.concat({}, '', 1, 1e9)", "invalid value"},
-      {"local t = {} table.insert(t, 2^52, 1) return tostring(#t)", ""},
       {"return tostring(math.random(0))", ""},
       {"return string.char(300)", "invalid value"},
   });
