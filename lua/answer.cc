@@ -36,6 +36,7 @@ bool add_header(proxy::Response& out, std::string_view name, std::string_view va
   if (!append_header(out.headers, name, value)) {
     why = "a route returned a header that cannot be sent: '";
     why.append(name.substr(0, 60)).append(is_framing_field(name) ? "' is the server's own" : "'");
+    if (out.headers.size() + name.size() + value.size() + 4 > kHeaderLinesBytes) why += ": more than 32 KiB of headers";
     return false;
   }
   return true;

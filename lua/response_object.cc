@@ -69,6 +69,7 @@ std::optional<std::string_view> ResponseObject::header(std::string_view wanted, 
 
 bool append_header(std::string& lines, std::string_view name, std::string_view value) {
   if (!valid_field_name(name) || !valid_field_value(value) || is_framing_field(name)) return false;
+  if (lines.size() + name.size() + value.size() + 4 > kHeaderLinesBytes) return false;
   lines.append(name).append(": ").append(value).append("\r\n");
   return true;
 }
@@ -228,9 +229,10 @@ int set_header(lua_State* L) {
   if (same_field(name, "content-type")) r.response.content_type = {};
   for (int i = 1; i <= n; ++i, lua_pop(L, 1)) {
     lua_rawgeti(L, 3, i);
-    append_header(lines, name, *field_value(L, -1, number));
+    good = good && append_header(lines, name, *field_value(L, -1, number));
   }
-  if (n == 0 && !lua_isnil(L, 3)) append_header(lines, name, *field_value(L, 3, number));
+  if (n == 0 && !lua_isnil(L, 3)) good = append_header(lines, name, *field_value(L, 3, number));
+  if (!good) return luaL_error(L, "set_header: more than %d bytes of headers", static_cast<int>(kHeaderLinesBytes));
   lua_settop(L, 1);
   return 1;
 }

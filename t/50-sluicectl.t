@@ -49,7 +49,8 @@ subtest 'which functions take memory, or time' => sub {
   my $pid = fork // die "fork: $!";
   if (!$pid) {                             # requests while the profile is taken
     my $c = $s->client;
-    $c->http(GET => '/say/something') while 1;
+    my $n = 0;                             # a text that was there before takes no memory
+    $c->http(GET => '/say/thing-' . $n++) while 1;
     exit 0;
   }
   my ($profile, $code, $out, $err);
@@ -63,7 +64,7 @@ subtest 'which functions take memory, or time' => sub {
   ok($row && $row->{weight} > 0 && $row->{count} > 0, 'has a function of the config');
   is(scalar @{ $profile->{workers} }, 2, 'of both workers');
   ($code, $out) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0.1', '--rows', '1');
-  like($out, qr/\A +bytes +part +allocations  function\n.* 100\.0% +\d+  total\n\z/s, 'as a table');
+  like($out, qr/\A +bytes +part +allocations  function\n.* \d+  total\n\z/s, 'as a table');
   ($code, $out) = run_sluicectl('--config', $file, 'luaprof', '--seconds', '0.1', '--time');
   like($out, qr/\A +microseconds +part +samples  function\n/, 'and one of time');
   kill KILL => $pid;
