@@ -30,7 +30,6 @@ void install(int number, const struct sigaction& action) {
 #endif
 }
 
-constexpr int kSignal = Watchdog::kSignal;
 constexpr std::uint32_t kLookMs = 50;
 // How long a closed VM's record is kept, in looks: no signal is under way for a second.
 constexpr std::uint32_t kKeptLooks = 20;

@@ -36,13 +36,16 @@ std::vector<std::uint16_t> Crew::indices(std::uint16_t wanted) const {
   return all;
 }
 
-Result<void, std::string> Crew::make_room(std::uint16_t wanted, const std::function<void()>& wait) {
+void Crew::make_room(std::uint16_t wanted, const std::function<void()>& wait) {
+  // Those have nothing left to do: their last word is on its way.
+  for (std::uint16_t i = 0; i < wanted && i < members_.size(); ++i)
+    while (members_[i].state == State::ends) wait();
+}
+
+Result<void, std::string> Crew::check_descriptors(std::uint16_t wanted) const {
   std::size_t missing = 0;
-  for (std::uint16_t i = 0; i < wanted; ++i) {
-    // It has nothing left to do: its last word is on its way.
-    while (i < members_.size() && members_[i].state == State::ends) wait();
+  for (std::uint16_t i = 0; i < wanted; ++i)
     if (i >= members_.size() || members_[i].state == State::none) ++missing;
-  }
   if (missing == 0) return {};
   if (descriptors_left(kWorkerDescriptors * missing + (members_.empty() ? 0 : kSpareDescriptors))) return {};
   return fmt::format("no descriptors are left for {} threads; raise the limit (ulimit -n)", missing);

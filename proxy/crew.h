@@ -31,8 +31,10 @@ class Crew {
   std::uint16_t size() const { return size_.load(std::memory_order_relaxed); }   // that serve. Thread: any
   // With `wanted` serving: the numbers of those that need a generation, which are the others that still run, too.
   std::vector<std::uint16_t> indices(std::uint16_t wanted) const;
-  // Before indices(): none of the first `wanted` is ending any more. `wait` hears news. Errors: no descriptors for more threads.
-  Result<void, std::string> make_room(std::uint16_t wanted, const std::function<void()>& wait);
+  // Before indices(): none of the first `wanted` is ending any more. `wait` hears news.
+  void make_room(std::uint16_t wanted, const std::function<void()>& wait);
+  // Before install(), when all else that a config opens is open. Errors: no descriptors for more threads.
+  Result<void, std::string> check_descriptors(std::uint16_t wanted) const;
 
   // Gives each of indices(wanted) its generation and what it accepts on, and starts those that do not run.
   using ListeningOf = std::function<std::vector<Listening>(std::uint16_t worker)>;

@@ -115,8 +115,9 @@ Result<Server::Next, std::string> Server::prepare() {
     crew_ = std::make_unique<Crew>(parts_.engine, *limits_, news_);
   }
   if (auto opened = open_control(settings); !opened) return std::move(opened).error();
-  if (auto room = crew_->make_room(next.workers, [this] { wait_for_workers(); }); !room) return std::move(room).error();
+  crew_->make_room(next.workers, [this] { wait_for_workers(); });
   if (auto made = reloader_.prepare(next.config, crew_->indices(next.workers)); !made) return std::move(made).error();
+  if (auto enough = crew_->check_descriptors(next.workers); !enough) return std::move(enough).error();
   for (std::size_t i = 0; i < next.listeners.places.size(); ++i) next.listeners.places[i].tls = next.config.tls[i];
   return next;
 }
