@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <limits>
+
 #include "lua/pattern.h"
 #include "lua/random_seed.h"
 #include "vm/base/read_file.h"
@@ -45,6 +47,27 @@ int guarded(lua_State* L) {
   if (!lua_isfunction(L, 1) || lua_iscfunction(L, 1)) return 1;
   lua_pushcclosure(L, handle_error, 1);
   return 1;
+}
+
+// table.insert(t, [position,] x): LuaJIT's moves what is between a position and the end one by one, and nothing stops it
+// there, from -2^31 on for twenty seconds. So positions begin at 1.
+int insert(lua_State* L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  const auto n = static_cast<int>(lua_objlen(L, 1));
+  switch (lua_gettop(L)) {
+    case 2: lua_rawseti(L, 1, n + 1); return 0;
+    case 3: break;
+    default: return luaL_error(L, "wrong number of arguments to 'insert'");
+  }
+  const lua_Number asked = luaL_checknumber(L, 2);
+  luaL_argcheck(L, asked >= 1 && asked <= std::numeric_limits<int>::max(), 2, "a position from 1 expected");
+  const auto at = static_cast<int>(asked);
+  for (int i = n; i >= at; --i) {
+    lua_rawgeti(L, 1, i);
+    lua_rawseti(L, 1, i + 1);
+  }
+  lua_rawseti(L, 1, at);
+  return 0;
 }
 
 // In Lua, since a wait passes through LuaJIT's own and not through a C function of ours.
@@ -188,6 +211,10 @@ void open_sandbox(lua_State* L, const Sources& sources, Sources* read) {
 
   forget(L, "os", {"execute", "exit", "remove", "rename", "setlocale", "tmpname"});
   forget(L, "string", {"dump"});
+  lua_getglobal(L, LUA_TABLIBNAME);
+  lua_pushcfunction(L, insert);
+  lua_setfield(L, -2, "insert");
+  lua_pop(L, 1);
   // Its generator begins the same in every VM: workers and nodes would all shuffle alike. Of the 53 bits that a number has.
   lua_getglobal(L, "math");
   lua_getfield(L, -1, "randomseed");

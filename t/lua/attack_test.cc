@@ -140,6 +140,15 @@ TEST_CASE("long C functions end, or are stopped") {
   });
 }
 
+TEST_CASE("a position of table.insert from which LuaJIT's would move two thousand million places is refused") {
+  survive({{"table.insert({ 1 }, -2^31, 0)", "a position from 1 expected"},
+           {"table.insert({ 1 }, 0, 0)", "a position from 1 expected"},
+           {"table.insert({ 1 }, 0 / 0, 0)", "a position from 1 expected"},
+           {"table.insert({ 1 }, 2^52, 0)", "a position from 1 expected"},
+           {"table.insert({}, 1, 2, 3)", "wrong number of arguments"},
+           {"local t = { 1, 3 } table.insert(t, 2, 2) table.insert(t, 4) table.insert(t, 1, 0) table.insert(t, 7, 7) return table.concat(t, ',', 1, 5) .. tostring(t[6]) .. t[7]", "=0,1,2,3,4nil7"}});
+}
+
 TEST_CASE("errors that are not strings, and errors in what describes them") {
   survive({
       {"error()", ""},
