@@ -330,9 +330,10 @@ void WorkerLoop::end_turn() {
     for (const auto& live : lives_) live->generation.routes->idle();
     const RouteTable& routes = *current().generation.routes;
     counters_.route_slots.set(routes.slots());
-    counters_.route_slots_in_use.set(routes.slots_in_use());
     counters_.route_memory_bytes.set(routes.memory_bytes());
   }
+  // Each turn: a slot is also given back where nothing is written and no event comes, as when its client has left.
+  counters_.route_slots_in_use.set(current().generation.routes->slots_in_use());
   if (dirty_.empty())
     for (auto& c : closed_) {
       if (free_connections_.size() < kSpareConnections) free_connections_.push_back(std::move(c));
@@ -536,7 +537,12 @@ TimerId LiveGeneration::start_timer(std::uint64_t delay_us, Waiter* waiter, std:
   return worker_.start_timer_at(worker_.now_us() + delay_us, waiter, tag, fire, this);
 }
 
-void LiveGeneration::stop_timer(TimerId& id) { worker_.wheel_.stop(id); }
+// Whoever goes on after a wait, or ends, stops its timer first: of a turn in which nothing but a timer fired, or a backend
+// answered, this alone says that a route ran and may have left garbage.
+void LiveGeneration::stop_timer(TimerId& id) {
+  worker_.worked_ = true;
+  worker_.wheel_.stop(id);
+}
 std::uint64_t LiveGeneration::monotonic_us() { return worker_.now_us(); }
 std::uint64_t LiveGeneration::wall_ms() { return worker_.wall_ms(); }
 std::uint16_t LiveGeneration::worker_index() { return worker_.index_; }

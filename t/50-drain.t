@@ -4,6 +4,7 @@ use warnings;
 use FindBin qw($Bin);
 use lib "$Bin/lib";
 use Sluice;
+use Socket;
 use Test::More;
 
 my $CONFIG = <<'LUA';
@@ -52,6 +53,26 @@ for my $signal (qw(TERM INT)) {
     is($s->http(GET => '/quota/views/level')->{body}, '51', 'what was answered is there');
     is($s->http(GET => '/quota/views/motto')->{body}, 'ABCD (4)', 'all of it');
     $s->stop;
+  };
+}
+
+# A route that sleeps gives its slot back when its client has gone, also when nothing else happens in that turn or later.
+for my $how (qw(FIN RST)) {
+  subtest "a client gone by $how" => sub {
+    my $s = start_sluice(<<'LUA');
+settings { workers = 1 }
+routes { map = {
+  ["/sleep"] = route_lua { f = function(rctx) return function() rctx:sleep(600) end end },
+  ["/ask"] = route_static { body = "here" },
+} }
+LUA
+    my $gone = $s->client;
+    $gone->send(Sluice::Client::request(GET => '/sleep'));
+    is($s->http(GET => '/ask')->{body}, 'here', 'the route sleeps');
+    setsockopt $gone->fd, SOL_SOCKET, SO_LINGER, pack 'ii', 1, 0 if $how eq 'RST';
+    $gone->close;
+    my $c = $s->stop;
+    is($c->{$_->[0]}, $_->[1], "$_->[0] is $_->[1]") for [ route_slots_in_use => 0 ], [ clients_gone => 1 ], [ expired => 1 ];
   };
 }
 done_testing;
