@@ -3,8 +3,8 @@
 
 #include "lua/backend_options.h"
 #include "lua/box.h"
+#include "lua/draft.h"
 #include "lua/fields.h"
-#include "lua/library.h"
 #include "proxy/module_call.h"
 
 namespace sluice::lua {
@@ -14,19 +14,6 @@ constexpr std::size_t kLabelBytes = 255;
 constexpr std::uint32_t kMostWeight = 100;
 constexpr std::string_view kDownLabel = "_down_";   // "HOST:PORT _down_"
 constexpr std::size_t kStopBytes = 16;
-
-Draft& draft(lua_State* L, const char* what) {
-  Draft& d = *static_cast<Draft*>(lua_touserdata(L, lua_upvalueindex(1)));
-  if (d.closed) luaL_error(L, "%s: only while the config is read", what);
-  return d;
-}
-
-int raise(lua_State* L, std::string_view sentence) {
-  luaL_where(L, 1);
-  push(L, sentence);
-  lua_concat(L, 2);
-  return lua_error(L);
-}
 
 bool is_label(std::string_view text) {
   return !text.empty() && text.size() <= kLabelBytes &&

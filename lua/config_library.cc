@@ -1,7 +1,7 @@
 // The config stage: what a file may declare, and how it becomes plain data.
 #include "lua/box.h"
+#include "lua/draft.h"
 #include "lua/inspector.h"
-#include "lua/library.h"
 #include "lua/limiter_api.h"
 #include "lua/settings_reader.h"
 #include "lua/tls_reader.h"
@@ -13,19 +13,6 @@ namespace {
 
 constexpr std::size_t kMostStats = 1000;
 constexpr std::uint64_t kMostShared = std::uint64_t{64} << 30;
-
-Draft& draft(lua_State* L, const char* what) {
-  Draft& d = *static_cast<Draft*>(lua_touserdata(L, lua_upvalueindex(1)));
-  if (d.closed) luaL_error(L, "%s: only while the config is read", what);
-  return d;
-}
-
-int raise(lua_State* L, std::string_view sentence) {
-  luaL_where(L, 1);
-  push(L, sentence);
-  lua_concat(L, 2);
-  return lua_error(L);
-}
 
 // "FILE:LINE" of the declaration when it says where to listen: given behind the table, or the caller's.
 void note_listen_place(lua_State* L, Draft& d) {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "proxy/remote/backend.h"
-#include "vm/base/json.h"
 
 namespace sluice::proxy {
 namespace {
@@ -43,25 +42,25 @@ void raise_descriptor_limit(std::uint32_t connections, Log& log) {
                          wanted, limit.rlim_cur));
 }
 
-std::uint64_t now_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
-}
-
 std::uint64_t wall_ms() {
   timespec t{};
   clock_gettime(CLOCK_REALTIME, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-std::string json(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
+}  // namespace
+
+std::uint64_t monotonic_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-}  // namespace
+std::string in_json(std::string_view text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
+}
 
 std::string one_line(std::string_view text) {
   std::string line(text.substr(0, text.find('\n')));
@@ -129,7 +128,7 @@ std::vector<std::string> Server::switch_to(Next next) {
   const Settings& settings = reloader_.settings();
   limits_->apply(settings);
   parts_.log.set_level(find_log_level(settings.log_level).value_or(LogLevel::info));
-  std::vector<std::string> lines = listen_set_.apply(std::move(next.listeners), now_ms());
+  std::vector<std::string> lines = listen_set_.apply(std::move(next.listeners), monotonic_ms());
   const std::uint16_t before = crew_->size();
   const std::uint16_t workers = next.workers;
   crew_->install(workers, std::move(generations), [this, workers](std::uint16_t w) { return listen_set_.of_worker(w, workers); }, wall_ms());
@@ -151,14 +150,14 @@ Result<Started, std::string> Server::start() {
   const auto tls = [](const ListenSet::Place& place) { return place.asked.tls ? R"(,"tls":true)" : ""; };
   std::string more;
   for (std::size_t i = 1; i < places.size(); ++i)
-    more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", i == 1 ? "" : ",", json(places[i]->asked.host), places[i]->address.port(),
-                        json(places[i]->asked.tag), tls(*places[i]));
+    more += fmt::format(R"({}{{"host":{},"port":{},"tag":{}{}}})", i == 1 ? "" : ",", in_json(places[i]->asked.host), places[i]->address.port(),
+                        in_json(places[i]->asked.tag), tls(*places[i]));
   if (!more.empty()) more = ",\"more\":[" + more + "]";
-  if (control_.socket()) more += ",\"control\":" + json(control_.socket()->path());
+  if (control_.socket()) more += ",\"control\":" + in_json(control_.socket()->path());
   parts_.log.event(LogLevel::info, "serving", fmt::format("serving {} on {}", reloader_.path(), describe(first)));
   return Started{first.address.port(),
                  fmt::format(R"({{"port":{},"threads":{},"host":{},"stores":{},"pid":{},"version":{}{}{}}})", first.address.port(), crew_->size(),
-                             json(first.asked.host), stores, getpid(), json(version_), tls(first), more)};
+                             in_json(first.asked.host), stores, getpid(), in_json(version_), tls(first), more)};
 }
 
 std::string Server::serve() {
@@ -181,7 +180,7 @@ void Server::wait_for_workers() {
 }
 
 void Server::look_at_listeners() {
-  if (!listen_set_.tick(now_ms())) return;
+  if (!listen_set_.tick(monotonic_ms())) return;
   crew_->listen([this](std::uint16_t w) { return listen_set_.of_worker(w, crew_->size()); });
 }
 
@@ -200,7 +199,7 @@ void Server::wait_for_news() {
   std::vector<pollfd> fds{{parts_.signals.fd(), POLLIN, 0}, {news_.wake().fd(), POLLIN, 0}, {test ? test->fd() : -1, POLLIN, 0}};
   const std::size_t mine = fds.size();
   control_.wait_for(fds);
-  const std::uint64_t now = now_ms();
+  const std::uint64_t now = monotonic_ms();
   std::uint64_t next = control_next_ms(now);
   // A drain runs none of these.
   if (!end_wanted_) {
@@ -275,7 +274,7 @@ void Server::reload_failed(std::string_view why) {
 
 void Server::begin_crons() {
   Crons* const next = reloader_.config()->crons();
-  if (next) next->start(now_ms(), crons_, [this](CronEvent event) { return send(std::move(event)); });
+  if (next) next->start(monotonic_ms(), crons_, [this](CronEvent event) { return send(std::move(event)); });
   if (crons_) crons_->stop();
   crons_ = next;
   cron_config_ = reloader_.config();
@@ -293,7 +292,7 @@ std::uint32_t Server::send(CronEvent event) {
 
 void Server::run_crons() {
   if (!crons_ || end_wanted_) return;
-  note(crons_->run(now_ms()));
+  note(crons_->run(monotonic_ms()));
 }
 
 void Server::note(const Crons::Ran& ran) {

@@ -131,4 +131,8 @@ class Server final : private ServerStats {
 // `text` as one line for a person: what comes before its first line feed, and its hints ("hint: ...").
 std::string one_line(std::string_view text);
 
+// What the files of the server share.
+std::uint64_t monotonic_ms();
+std::string in_json(std::string_view text);   // as a JSON string
+
 }  // namespace sluice::proxy

@@ -1,6 +1,5 @@
 // What a server does for its control socket: where that is, and the commands.
 #include <spdlog/fmt/fmt.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,18 +15,6 @@
 namespace sluice::proxy {
 namespace {
 
-std::uint64_t monotonic_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
-}
-
-std::string in_json(std::string_view text) {
-  std::string out;
-  append_json_text(out, text);
-  return out;
-}
-
 std::string number(double n) {
   std::string out;
   append_number(out, std::isfinite(n) ? n : 0);
@@ -39,7 +26,7 @@ struct Named {
   Counter Counters::*counter;
 };
 
-// Of each worker.
+// Of each worker: all of Counters.
 constexpr Named kCounters[] = {
     {"connections", &Counters::connections},
     {"active", &Counters::active},
@@ -62,6 +49,17 @@ constexpr Named kCounters[] = {
     {"route_slots_in_use", &Counters::route_slots_in_use},
     {"route_memory_bytes", &Counters::route_memory_bytes},
     {"turns", &Counters::turns},
+    {"backend_requests", &Counters::backend_requests},
+    {"backend_errors", &Counters::backend_errors},
+    {"backend_timeouts", &Counters::backend_timeouts},
+    {"backend_refused", &Counters::backend_refused},
+    {"backend_retries", &Counters::backend_retries},
+    {"backend_connects", &Counters::backend_connects},
+    {"backend_in_flight", &Counters::backend_in_flight},
+    {"backends_down", &Counters::backends_down},
+    {"tls_handshakes", &Counters::tls_handshakes},
+    {"tls_resumptions", &Counters::tls_resumptions},
+    {"tls_failures", &Counters::tls_failures},
 };
 
 std::string counted_json(const Counted& c) {

@@ -5,19 +5,12 @@
 #include <utility>
 
 #include "proxy/server.h"
-#include "vm/base/json.h"
 
 namespace sluice::proxy {
 namespace {
 
 constexpr double kLongestSeconds = 600, kUsualSeconds = 5;
 constexpr std::size_t kMostRows = 1000;          // of one answer, whose total is of all
-
-std::string in_json(std::string_view text) {
-  std::string out;
-  append_json_text(out, text);
-  return out;
-}
 
 std::string rows_json(const std::vector<RouteProfile::Row>& rows) {
   std::uint64_t weight = 0, count = 0;

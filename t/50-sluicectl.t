@@ -122,6 +122,7 @@ subtest 'stats' => sub {
   my ($accepted) = $out =~ /^accepted (\d+)$/m;
   ($code, $out) = $s->ctl('stats', '--workers');
   is(eval { my $n = 0; $n += $_ for $out =~ /^workers\.\d+\.accepted (\d+)$/mg; $n }, $accepted, 'the workers add up to the whole');
+  like($out, qr/^workers\.1\.$_ 0$/m, "each worker's $_") for qw(backend_requests backends_down tls_handshakes tls_failures);
   ($code, $out) = $s->ctl('stats', 'user', 'threads', 'workers.1.turns');
   like($out, qr/\Athreads 2\nuser\.hits 3\nuser\.wait\.count 3\n.*workers\.1\.turns \d+\n\z/s, 'by name, and by section');
   ($code, $out, my $err) = $s->ctl('stats', 'actve');

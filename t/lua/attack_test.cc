@@ -104,7 +104,7 @@ TEST_CASE("recursion through C functions ends before the thread's stack does") {
       {"return sluice.json.decode(('['):rep(1e5))", "nested"},
       {"sluice.json.decode_max_depth(1e9) return sluice.json.decode(('['):rep(1e6))", ""},
       {"local t = {} t.t = t return sluice.json.encode(t)", "excessive nesting"},
-  });
+  }, "lua_memory = '8MiB', lua_time_limit = 60");
 }
 
 TEST_CASE("long C functions end, or are stopped") {
