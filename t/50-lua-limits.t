@@ -195,7 +195,7 @@ subtest 'all stores by name, as a child: large values, results that nobody uses,
   is_deeply(\%seen, { 1_500_000 => 200 }, 'two hundred that look and throw away');
   my $kib = $s->memory_kib('VmRSS');
   for my $c (@c) { $c->send(Sluice::Client::request(GET => '/thrown?key=large') x 25); $seen{ $c->answer->{body} }++ for 1 .. 25 }
-  cmp_ok($s->memory_kib('VmRSS'), '<', $kib + 20_000, 'and two hundred more hold nothing');
+  cmp_ok($s->memory_kib('VmRSS'), '<', $kib + 20_000, 'and two hundred more hold nothing') unless $ENV{SLUICE_SANITIZED};
 };
 
 subtest 'recursion through C ends on a worker as well' => sub {
